@@ -1,0 +1,1 @@
+"""Structured concurrency for LLM agents, on Trio."""
