@@ -1,19 +1,19 @@
 """MessageBuilder folds the events of one stream into its assistant message.
 
-Rules of the protocol, all of them here. A block is opened once under its ``content_index``, grows while it is open, and is
-closed once; blocks may interleave. After ``done`` or ``error`` nothing may come. What breaks these rules is the fault of
-the other side and raises ``RemoteProtocolError``. Two things are tolerated: block events before ``start``, and indices
-that leave gaps (the message then holds the blocks in the order of their indices).
+Rules of the protocol, all of them here. A block is opened once under its ``content_index``, grows while it is open, and
+is closed once; blocks may interleave. After ``done`` or ``error`` nothing may come. What breaks these rules is the fault
+of the other side and raises ``RemoteProtocolError``. Two things are tolerated: block events before ``start``, and
+indices that leave gaps (the message then holds the blocks in the order of their indices).
 
-Cost. Folding an event is independent of what has arrived. Each part of a block remembers at which event it came, so that
-any event can later say what the message looked like: it holds the builder and a number, and the builder never holds an
-event, which would make a cycle through a slot that the collector does not look into.
+Cost. Folding an event is independent of what has arrived. Each part of a block remembers at which event it came, so
+that any event can later say what the message looked like: it holds the builder and a number. The builder never holds an
+event: that would make a cycle through a slot that the collector does not look into.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -49,9 +49,10 @@ from trio_agent._stream_events import (
 __all__ = ["MessageBuilder", "parse_arguments"]
 
 _E = TypeVar("_E", bound=Any)
-_bind_source = cast("Any", _Bound)._source.__set__
-_bind_moment = cast("Any", _Bound)._moment.__set__
+_bind_source = cast("Any", _Bound).__dict__["_source"].__set__
+_bind_moment = cast("Any", _Bound).__dict__["_moment"].__set__
 _NEVER = 1 << 62
+_BlockEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | TextEnd | ThinkingEnd | ToolCallEnd
 
 
 def parse_arguments(text: str) -> tuple[JsonObject, str | None]:
@@ -101,16 +102,8 @@ class _Block:
         return ToolCall(id=self.id, name=self.name, arguments=self._complete_arguments(moment))
 
     def _complete_arguments(self, moment: int) -> JsonObject:
-        # Only a text that ends like an object can be complete, so few deltas cost a parse.
-        for count in range(bisect_right(self.moments, moment), 0, -1):
-            if "}" not in self.parts[count - 1]:
-                continue
-            arguments, error = parse_arguments("".join(self.parts[:count]))
-            if error is None:
-                return arguments
-            if count < len(self.parts):
-                break
-        return {}
+        text = self.text_at(moment)
+        return parse_arguments(text)[0] if text.rstrip().endswith("}") else {}
 
 
 class MessageBuilder:
@@ -228,7 +221,7 @@ class MessageBuilder:
         block.final = final
         block.closed_at = moment
 
-    def _illegal(self, event: Any) -> RemoteProtocolError:
+    def _illegal(self, event: _BlockEvent) -> RemoteProtocolError:
         index = event.content_index
         block = self._blocks.get(index)
         state = "was never opened" if block is None else f"is a {block.kind} block"
@@ -269,6 +262,7 @@ class MessageBuilder:
         Blocks that were open are kept as they are; an open call keeps the arguments that were complete JSON.
         """
         partial = self.partial_at(self._moment)
+        self._moment += 1
         self._result = msgspec.structs.replace(partial, stop_reason=reason, error_message=error_message)
         return self._result
 
@@ -293,8 +287,8 @@ class MessageBuilder:
     def arguments_at(self, moment: int, content_index: int) -> JsonObject:
         """A tolerant reading of a call's arguments at a moment; see ``ToolCallDelta.partial_arguments``.
 
-        The text is read again only when it has grown by an eighth since the last reading, so reading at every delta stays
-        linear; between two readings the earlier one is returned.
+        The text is read again only when it has grown by an eighth since the last reading, so reading at every delta
+        stays linear; between two readings the earlier one is returned.
         """
         block = self._blocks[content_index]
         text = block.text_at(moment)

@@ -1,8 +1,8 @@
 """Messages of a transcript, their content blocks, usage and cost.
 
 Frozen values whose JSON is that of the pi coding agent, so that transcripts are exchangeable: camelCase keys, tag
-``role`` on messages and ``type`` on blocks. A field that pi always writes has no default here, because ``omit_defaults``
-would drop it. Nothing is below this module; nothing that awaits, runs or talks to a model may enter it.
+``role`` on messages and ``type`` on blocks. A field that pi always writes has no default here: ``omit_defaults`` would
+drop it. Nothing is below this module; nothing that awaits, runs or talks to a model may enter it.
 """
 
 from __future__ import annotations
