@@ -1,8 +1,8 @@
 """MessageBuilder folds the events of one stream into its assistant message.
 
 Rules of the protocol, all of them here. A block is opened once under its ``content_index``, grows while it is open, and
-is closed once; blocks may interleave. After ``done`` or ``error`` nothing may come. What breaks these rules is the fault
-of the other side and raises ``RemoteProtocolError``. Two things are tolerated: block events before ``start``, and
+is closed once; blocks may interleave. After ``done`` or ``error`` nothing may come. What breaks these rules is the
+fault of the other side and raises ``RemoteProtocolError``. Two things are tolerated: block events before ``start``, and
 indices that leave gaps (the message then holds the blocks in the order of their indices).
 
 Cost. Folding an event is independent of what has arrived. Each part of a block remembers at which event it came, so
