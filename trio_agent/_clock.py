@@ -1,0 +1,21 @@
+"""Timestamps on the clock that Trio runs on."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import trio
+
+__all__ = ["timestamp_ms"]
+
+
+def timestamp_ms() -> int:
+    """Now, in milliseconds since the epoch.
+
+    Under a ``trio.testing.MockClock`` the epoch is the clock's start, so that a script gives the same messages every time.
+    """
+    testing = sys.modules.get("trio.testing")
+    if testing is not None and isinstance(trio.lowlevel.current_clock(), testing.MockClock):
+        return round(trio.current_time() * 1000)
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,404 @@
+"""The tool calls of one answer: prepared in source order, run together, reported as they end, recorded in source order.
+
+Who does what. The run's own task prepares, sends every event and records; it is never inside a tool. Tools run in tasks
+of one nursery, which a host task opens beside the run's task, so that cancelling the tools never cuts a delivery and a
+slow handler never holds back the cancellation. What tools have to say (an end, an update) goes into ``_news`` and wakes
+the run's task. A call that is alone and whose tool has no context to talk back with needs none of this: it runs in the
+run's own task, in a context of its own.
+
+When a run is stopped, the states say what is still owed: ``wind_up`` sends it after an abort, ``settle`` writes it into
+the transcript at once after anything else.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Coroutine, Generator, Sequence
+from operator import itemgetter
+from typing import Any, Literal, Protocol, TypeAlias
+
+import trio
+
+from trio_agent._agent_events import (
+    AgentEvent,
+    MessageEnd,
+    MessageStart,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolExecutionUpdate,
+    ToolResult,
+)
+from trio_agent._clock import timestamp_ms
+from trio_agent._failures import bare
+from trio_agent._messages import AgentMessage, ToolCall, ToolResultMessage
+from trio_agent._slots import Slots
+from trio_agent._tool_call import ABORTED, CallState, ToolRunner
+
+__all__ = ["ToolBatch", "ToolExecutionMode"]
+
+ToolExecutionMode: TypeAlias = Literal["parallel", "sequential"]
+
+
+class RunPort(Protocol):
+    """What a batch asks of the run it belongs to.
+
+    ``cuttable`` is true while the run's task waits for something that an abort may cancel.
+    """
+
+    cuttable: bool
+
+    async def emit(self, event: AgentEvent, /) -> None:
+        """Deliver an event."""
+        ...
+
+    def commit(self, message: AgentMessage, /) -> None:
+        """Append a message to the transcript."""
+        ...
+
+    async def stop_if_aborted(self) -> None:
+        """Leave by cancellation if the run was aborted."""
+        ...
+
+
+class _Update:
+    __slots__ = ("delivered", "partial", "state")
+
+    def __init__(self, state: CallState, partial: ToolResult) -> None:
+        self.state = state
+        self.partial = partial
+        self.delivered = trio.Event()
+
+
+class ToolBatch:
+    """The calls of one answer.
+
+    Args:
+        calls: in source order, with different ids.
+        runner: does the steps of each call.
+        port: of the run.
+        mode: ``sequential`` finishes and records each call before the next; a sequential tool forces it.
+        truncated: the answer was cut at its length limit, so that no call may be run.
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[ToolCall],
+        runner: ToolRunner,
+        port: RunPort,
+        *,
+        mode: ToolExecutionMode,
+        truncated: bool,
+    ) -> None:
+        self.states = [CallState(call, index) for index, call in enumerate(calls)]
+        self.results: list[ToolResultMessage] = []
+        self._runner = runner
+        self._port = port
+        self._truncated = truncated
+        self._sequential = mode == "sequential" or any(
+            (tool := runner.tools.get(call.name)) is not None and tool.execution_mode == "sequential" for call in calls
+        )
+        self._recording: ToolResultMessage | None = None
+        self._news: list[tuple[float, int, CallState | _Update]] = []
+        self._wakeup: trio.Event | None = None
+        self._tools_scope: trio.CancelScope | None = None
+        self._host_done = False
+
+    @property
+    def terminates(self) -> bool:
+        """Whether every result says that no further request is needed."""
+        return all(state.result is not None and state.result.terminate for state in self.states)
+
+    async def run(self) -> None:
+        """Run the batch. Left by cancellation when the run is stopped; the states then say how far it came."""
+        if self._sequential:
+            for state in self.states:
+                if await self._prepare(state):
+                    await self._run_together([state])
+                await self._record(state)
+                await self._port.stop_if_aborted()
+            return
+        ready = [state for state in self.states if await self._prepare(state)]
+        if ready:
+            await self._run_together(ready)
+        for state in self.states:
+            await self._record(state)
+
+    async def _prepare(self, state: CallState) -> bool:
+        port = self._port
+        await self._announce(state)
+        await port.stop_if_aborted()
+        if self._truncated:
+            state.fail(
+                f'Tool call "{state.call.name}" was not executed: the answer reached its output limit, so the arguments '
+                "may be incomplete. Send the call again."
+            )
+        elif state.cancel_requested:
+            state.fail(f'Tool "{state.call.name}" was cancelled')
+        else:
+            port.cuttable = True
+            try:
+                await self._runner.prepare(state)
+            finally:
+                port.cuttable = False
+            await port.stop_if_aborted()
+        state.prepared = True
+        if state.result is None:
+            return True
+        await self._end(state)
+        return False
+
+    async def _run_together(self, ready: list[CallState]) -> None:
+        first = ready[0]
+        tool = first.tool
+        if len(ready) == 1 and tool is not None and not tool.needs_context and not self._runner.limiters(tool):
+            await self._run_alone(first)
+        else:
+            await self._run_in_tasks(ready)
+        await self._port.stop_if_aborted()
+
+    async def _run_alone(self, state: CallState) -> None:
+        self._port.cuttable = True
+        try:
+            await _InOwnContext(self._runner.execute(state))
+        finally:
+            self._port.cuttable = False
+        await self._end(state)
+
+    async def _run_in_tasks(self, ready: list[CallState]) -> None:
+        self._host_done = False
+        try:
+            with self._runner.abort.cutting(self._cut):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._host, ready)
+                    await self._pump()
+        except BaseException as exc:
+            if isinstance(exc, BaseExceptionGroup):
+                raise bare(exc) from None
+            raise
+
+    def _cut(self) -> None:
+        if self._tools_scope is not None:
+            self._tools_scope.cancel()
+
+    # -- in the host's task ------------------------------------------------------------------------------------------
+
+    async def _host(self, ready: list[CallState]) -> None:
+        try:
+            for segment in _segments(ready):
+                async with trio.open_nursery() as nursery:
+                    self._tools_scope = nursery.cancel_scope
+                    if self._runner.abort.aborted:
+                        break
+                    await self._start(segment, nursery)
+        finally:
+            self._tools_scope = None
+            self._host_done = True
+            self._wake()
+
+    async def _start(self, segment: list[CallState], nursery: trio.Nursery) -> None:
+        # One feeder for each set of limiters: a full one must not hold back calls that are not under it.
+        groups: dict[tuple[trio.CapacityLimiter, ...], list[CallState]] = {}
+        for state in segment:
+            state.update = self._hand_over
+            limiters = self._runner.limiters(state.tool) if state.tool is not None else ()
+            if limiters:
+                groups.setdefault(limiters, []).append(state)
+            else:
+                nursery.start_soon(self._call, state)
+        for limiters, states in groups.items():
+            nursery.start_soon(self._feed, limiters, states, nursery)
+
+    async def _feed(
+        self, limiters: tuple[trio.CapacityLimiter, ...], states: list[CallState], nursery: trio.Nursery
+    ) -> None:
+        for state in states:
+            slots = Slots()
+            await slots.acquire(limiters)
+            if state.result is None:
+                state.slots = slots
+                nursery.start_soon(self._call, state)
+            else:
+                slots.release()  # cancelled while it waited
+
+    # -- in the calls' tasks -----------------------------------------------------------------------------------------
+
+    async def _call(self, state: CallState) -> None:
+        try:
+            await self._runner.execute(state)
+        finally:
+            if state.slots is not None:
+                state.slots.release()
+            self._report(state, state)
+
+    async def _hand_over(self, state: CallState, partial: ToolResult) -> None:
+        update = _Update(state, partial)
+        self._report(state, update)
+        await update.delivered.wait()
+
+    def _report(self, state: CallState, news: CallState | _Update) -> None:
+        self._news.append((trio.current_time(), state.index, news))
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._wakeup is not None:
+            self._wakeup.set()
+
+    def cancel(self, state: CallState) -> None:
+        """Cancel one call alone; nothing if it is over. Never blocks, no checkpoint."""
+        if state.result is not None or state.duration_ms is not None or state.cancel_requested:
+            return
+        state.cancel_requested = True
+        if state.scope is not None:
+            state.scope.cancel()
+        elif state.prepared and state.started_at is None:
+            # It waits for a slot; if its task is on the way, the body's own check comes first.
+            state.fail(f'Tool "{state.call.name}" was cancelled')
+            self._report(state, state)
+
+    # -- in the run's task -------------------------------------------------------------------------------------------
+
+    async def _pump(self) -> None:
+        while True:
+            if self._news:
+                news, self._news = self._news, []
+                # Calls that end in the same scheduler pass end in source order.
+                news.sort(key=itemgetter(0, 1))
+                for _, _, item in news:
+                    if isinstance(item, _Update):
+                        await self._send_update(item)
+                    elif item.result is not None and not item.ended:
+                        await self._end(item)
+            elif self._host_done:
+                return
+            else:
+                self._wakeup = trio.Event()
+                await self._wakeup.wait()
+                self._wakeup = None
+
+    async def _announce(self, state: CallState) -> None:
+        state.announced = True
+        call = state.call
+        await self._port.emit(ToolExecutionStart(tool_call_id=call.id, tool_name=call.name, args=call.arguments))
+
+    async def _send_update(self, update: _Update) -> None:
+        call = update.state.call
+        await self._port.emit(
+            ToolExecutionUpdate(
+                tool_call_id=call.id, tool_name=call.name, args=call.arguments, partial_result=update.partial
+            )
+        )
+        update.delivered.set()
+
+    async def _end(self, state: CallState) -> None:
+        state.ended = True
+        await self._port.emit(_end_event(state))
+
+    async def _record(self, state: CallState) -> None:
+        message = self._recording = state.message(timestamp_ms())
+        await self._port.emit(MessageStart(message=message))
+        self._commit(state, message)
+        await self._port.emit(MessageEnd(message=message))
+
+    def _commit(self, state: CallState, message: ToolResultMessage) -> None:
+        self._recording = None
+        state.recorded = True
+        self.results.append(message)
+        self._port.commit(message)
+
+    async def wind_up(self) -> None:
+        """After an abort, give every call what it lacks: start, end and result, in the order of an ordinary batch."""
+        for state in self.states:
+            if not state.announced:
+                await self._announce(state)
+            if not state.prepared:
+                state.result = ABORTED
+            elif self._sequential:
+                state.interrupt()
+            if state.result is not None and not state.ended and (self._sequential or not state.prepared):
+                await self._end(state)
+            if self._sequential and not state.recorded:
+                await self._record_rest(state)
+        for state in self.states:
+            state.interrupt()
+            if not state.ended:
+                await self._end(state)
+        for state in self.states:
+            if not state.recorded:
+                await self._record_rest(state)
+
+    async def _record_rest(self, state: CallState) -> None:
+        if self._recording is None:
+            await self._record(state)
+        else:
+            message = self._recording
+            self._commit(state, message)
+            await self._port.emit(MessageEnd(message=message))
+
+    def settle(self) -> list[AgentEvent]:
+        """Write the results that are missing into the transcript, at once.
+
+        Returns:
+            The events that are owed for calls that were announced and for all results.
+        """
+        owed: list[AgentEvent] = []
+        for state in self.states:
+            state.interrupt()
+            if state.announced and not state.ended:
+                state.ended = True
+                owed.append(_end_event(state))
+        for state in self.states:
+            if state.recorded:
+                continue
+            message = self._recording
+            if message is None:
+                message = state.message(timestamp_ms())
+                owed.append(MessageStart(message=message))
+            self._commit(state, message)
+            owed.append(MessageEnd(message=message))
+        return owed
+
+
+def _end_event(state: CallState) -> ToolExecutionEnd:
+    result = state.result or ABORTED
+    return ToolExecutionEnd(
+        tool_call_id=state.call.id,
+        tool_name=state.call.name,
+        result=result,
+        is_error=result.is_error,
+        duration_ms=state.duration_ms,
+    )
+
+
+def _segments(ready: list[CallState]) -> list[list[CallState]]:
+    # An exclusive call waits for all before it and holds back all after it, like a writer in a fair read-write lock.
+    segments: list[list[CallState]] = [[]]
+    for state in ready:
+        if state.tool is not None and state.tool.execution_mode == "exclusive":
+            segments += [[state], []]
+        else:
+            segments[-1].append(state)
+    return [segment for segment in segments if segment]
+
+
+class _InOwnContext:
+    """Awaits a coroutine in a copy of the current context, so that what it sets there is gone with it."""
+
+    __slots__ = ("_coroutine",)
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        run = contextvars.copy_context().run
+        send, throw = self._coroutine.send, self._coroutine.throw
+        try:
+            trap = run(send, None)
+            while True:
+                try:
+                    value = yield trap
+                except BaseException as exc:  # noqa: BLE001  # it goes into the coroutine
+                    trap = run(throw, exc)
+                else:
+                    trap = run(send, value)
+        except StopIteration:
+            return

@@ -1,0 +1,357 @@
+"""One tool call: find the tool, prepare, validate, ask, run, ask again; the result is set once and never an exception.
+
+The same steps for the calls of a batch and for calls nested in tools. Whatever a model, a tool or a tool hook does wrong
+becomes an error result here, and only here. Three things are not results: a cancellation that is not the library's own,
+``KeyboardInterrupt`` and its like, and a failure of the delivery, which tools never see.
+
+Nothing here knows of events or of the order of calls; that is the batch above. Below are tools, hooks and slots.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import trio
+from msgspec import UNSET
+
+from trio_agent._abort import AbortHandle
+from trio_agent._agent_events import ToolResult
+from trio_agent._errors import ToolArgumentsError, ToolError
+from trio_agent._failures import describe, split_cancelled
+from trio_agent._hooks import BlockToolCall, Hooks, ReplaceArguments, ToolCallDetails, ToolResultDetails, ToolResultPatch
+from trio_agent._messages import AssistantMessage, JsonObject, ToolCall, ToolResultMessage
+from trio_agent._slots import Slots
+from trio_agent._tools import BoundArguments, Tool, ToolContext, ToolOutcome
+from trio_agent._transcript import Context, text_content
+
+__all__ = ["CallState", "ToolRunner", "error_result"]
+
+logger = logging.getLogger("trio_agent")
+
+UpdateFn = Callable[["CallState", ToolResult], Awaitable[None]]
+
+
+def error_result(text: str, *, terminate: bool = False) -> ToolResult:
+    """The result of a call that failed; the text is for the model."""
+    return ToolResult(text_content(text), {}, is_error=True, terminate=terminate)
+
+
+ABORTED: Final = error_result("Operation aborted")
+
+
+class CallState:
+    """Where one call stands.
+
+    ``result`` is ``None`` until the call is over; then it is what the model gets. ``duration_ms`` is set if the tool ran.
+    """
+
+    __slots__ = (
+        "announced",
+        "bound",
+        "call",
+        "cancel_requested",
+        "duration_ms",
+        "ended",
+        "ended_at",
+        "hook_arguments",
+        "index",
+        "prepared",
+        "recorded",
+        "result",
+        "scope",
+        "slots",
+        "started_at",
+        "tool",
+        "update",
+    )
+
+    def __init__(self, call: ToolCall, index: int = 0) -> None:
+        self.call = call
+        self.index = index
+        self.tool: Tool | None = None
+        self.bound: BoundArguments | None = None
+        self.hook_arguments: JsonObject = {}
+        self.result: ToolResult | None = None
+        self.started_at: float | None = None
+        self.ended_at = 0.0
+        self.duration_ms: float | None = None
+        self.scope: trio.CancelScope | None = None
+        self.slots: Slots | None = None
+        self.update: UpdateFn | None = None
+        self.cancel_requested = False
+        self.announced = False
+        self.prepared = False
+        self.ended = False
+        self.recorded = False
+
+    def fail(self, text: str, *, terminate: bool = False) -> None:
+        """End the call with an error result."""
+        self.result = error_result(text, terminate=terminate)
+
+    def interrupt(self) -> None:
+        """End the call as aborted, unless it has its result already."""
+        if self.result is None:
+            self.result = ABORTED
+            self.stop_clock()
+
+    def stop_clock(self) -> None:
+        if self.started_at is not None and self.duration_ms is None:
+            self.ended_at = trio.current_time()
+            self.duration_ms = round((self.ended_at - self.started_at) * 1000)
+
+    def message(self, timestamp: int) -> ToolResultMessage:
+        """The transcript's record of the result."""
+        result = self.result
+        assert result is not None  # noqa: S101  # only called for calls that are over
+        call = self.call
+        return ToolResultMessage(
+            tool_call_id=call.id,
+            tool_name=call.name,
+            content=result.content if type(result.content) is tuple else text_content(str(result.content)),
+            is_error=result.is_error,
+            timestamp=timestamp,
+            details=result.details,
+            usage=result.usage,
+            duration_ms=self.duration_ms,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolRunner:
+    """What the steps of a call need to know of the run they belong to.
+
+    Attributes:
+        tools: that can be run, by name.
+        hooks: asked before and after.
+        limiter: of the whole run.
+        tool_timeout: seconds for tools that have no timeout of their own.
+        abort: after it, no hook is asked and no body is entered.
+        assistant_message: that asks for the calls.
+        context: what the run works on, taken anew for each hook.
+        cancellable: whether single calls may be cancelled, so that each needs a scope.
+    """
+
+    tools: dict[str, Tool]
+    hooks: Hooks
+    limiter: trio.CapacityLimiter | None
+    tool_timeout: float | None
+    abort: AbortHandle
+    assistant_message: AssistantMessage
+    context: Callable[[], Context]
+    cancellable: bool = False
+
+    async def prepare(self, state: CallState) -> None:
+        """Everything before the body. Afterwards the call either has a result or can be executed.
+
+        A checkpoint only if there is a hook to ask. Cancelled, it leaves the call without a result.
+        """
+        call = state.call
+        tool = state.tool = self.tools.get(call.name)
+        if tool is None:
+            state.fail(f"Tool {call.name} not found")
+            return
+        try:
+            if call.arguments_error is not None:
+                raise ToolArgumentsError(f'Invalid arguments for tool "{call.name}": {call.arguments_error}')
+            arguments = call.arguments
+            if tool.prepare_arguments is not None:
+                arguments = tool.prepare_arguments(copy.deepcopy(arguments))
+            state.bound = tool.bind(arguments)
+            if self.hooks.before_tool_call is not None or self.hooks.after_tool_call is not None:
+                state.hook_arguments = copy.deepcopy(state.bound.arguments)
+            if self.hooks.before_tool_call is not None:
+                await self._ask_before(state, tool)
+        except Exception as exc:  # noqa: BLE001
+            state.fail(self._report(state, exc))
+
+    async def _ask_before(self, state: CallState, tool: Tool) -> None:
+        hook = self.hooks.before_tool_call
+        assert hook is not None  # noqa: S101  # the caller has looked
+        details = ToolCallDetails(
+            assistant_message=self.assistant_message,
+            tool_call=state.call,
+            arguments=state.hook_arguments,
+            context=self.context(),
+        )
+        match await hook(details):
+            case None:
+                pass
+            case BlockToolCall(reason=reason, terminate=terminate):
+                state.fail(reason or "Tool execution was blocked", terminate=terminate)
+            case ReplaceArguments(arguments=arguments):
+                state.bound = tool.bind(arguments)
+                state.hook_arguments = copy.deepcopy(state.bound.arguments)
+            case decision:
+                raise TypeError(f"before_tool_call returned {decision!r}; return None, BlockToolCall or ReplaceArguments")
+
+    def limiters(self, tool: Tool) -> tuple[trio.CapacityLimiter, ...]:
+        """The limiters a call of the tool is under. The tool's own comes first: waiting for it holds no slot of the run."""
+        return tuple([limiter for limiter in (tool.limiter, self.limiter) if limiter is not None])
+
+    async def execute(self, state: CallState) -> None:
+        """Run the body and the hook after it, and set the result.
+
+        Raises:
+            Cancelled: an abort or the caller's cancellation went through the body; after an abort the result is set.
+            BaseException: what a tool must not be able to turn into a result.
+        """
+        if self.abort.aborted:
+            state.result = ABORTED
+            return
+        tool = state.tool
+        assert tool is not None  # noqa: S101  # prepare found it
+        state.started_at = trio.current_time()
+        timeout = tool.timeout if tool.timeout is not None else self.tool_timeout
+        if timeout is not None or self.cancellable:
+            result = await self._run_in_scope(state, tool, timeout)
+        else:
+            result = await self._run(state, tool)
+        state.stop_clock()
+        if self.hooks.after_tool_call is not None:
+            # Fail closed: a result that the hook was not asked about may hold what it would have taken out.
+            result = ABORTED if self.abort.aborted else await self._ask_after(state, result)
+        state.result = result
+
+    async def _run_in_scope(self, state: CallState, tool: Tool, timeout: float | None) -> ToolResult:
+        deadline = trio.current_time() + timeout if timeout is not None else float("inf")
+        result: ToolResult | None = None
+        with trio.CancelScope(deadline=deadline) as scope:
+            state.scope = scope
+            if state.cancel_requested:
+                scope.cancel()
+            result = await self._run(state, tool)
+        state.scope = None
+        if not scope.cancelled_caught and result is not None:
+            return result
+        if state.cancel_requested:
+            return error_result(f'Tool "{state.call.name}" was cancelled')
+        return error_result(f'Tool "{state.call.name}" timed out after {timeout:g} s')
+
+    async def _run(self, state: CallState, tool: Tool) -> ToolResult:
+        assert state.bound is not None  # noqa: S101  # prepare bound them
+        try:
+            context = self._tool_context(state) if tool.needs_context else None
+            return await tool.invoke(state.bound, context)
+        except BaseException as exc:
+            cancelled, failure = split_cancelled(exc)
+            if failure is not None and not isinstance(failure, Exception):
+                raise
+            if failure is not None:
+                result = error_result(self._report(state, failure))
+                if cancelled is None:
+                    return result
+                state.result = result
+                state.stop_clock()
+                raise cancelled from None
+            if self.abort.aborted:
+                state.interrupt()
+            raise
+
+    async def _ask_after(self, state: CallState, result: ToolResult) -> ToolResult:
+        hook = self.hooks.after_tool_call
+        assert hook is not None  # noqa: S101  # the caller has looked
+        details = ToolResultDetails(
+            assistant_message=self.assistant_message,
+            tool_call=state.call,
+            arguments=state.hook_arguments,
+            result=result,
+            is_error=result.is_error,
+            context=self.context(),
+        )
+        try:
+            patch = await hook(details)
+            return result if patch is None else _patched(result, patch)
+        except Exception as exc:  # noqa: BLE001
+            return error_result(self._report(state, exc))
+        except trio.Cancelled:
+            if self.abort.aborted:
+                state.interrupt()
+            raise
+
+    def _report(self, state: CallState, exc: BaseException) -> str:
+        if not isinstance(exc, ToolError):
+            logger.warning("tool call %r of %r failed", state.call.id, state.call.name, exc_info=exc)
+        return describe(exc)
+
+    def _tool_context(self, state: CallState) -> ToolContext:
+        async def update(partial: ToolResult) -> None:
+            if state.update is None or state.result is not None or state.duration_ms is not None:
+                await trio.lowlevel.checkpoint()
+            else:
+                await state.update(state, partial)
+
+        async def call_tool(
+            name: str,
+            arguments: JsonObject,
+            call_id: str,
+            on_update: Callable[[ToolResult], Awaitable[None] | None] | None,
+        ) -> ToolOutcome:
+            call = ToolCall(id=call_id, name=name, arguments=arguments)
+            return await self.run_nested(call, parent=state, on_update=on_update)
+
+        return ToolContext(
+            tool_call_id=state.call.id,
+            tool_name=state.call.name,
+            agent_context=self.context(),
+            update=update,
+            call_tool=call_tool,
+        )
+
+    async def run_nested(
+        self,
+        call: ToolCall,
+        *,
+        parent: CallState | None = None,
+        on_update: Callable[[ToolResult], Awaitable[None] | None] | None = None,
+    ) -> ToolOutcome:
+        """Run one call through all steps in the caller's task; no events, no messages. A checkpoint."""
+        state = CallState(call)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self.abort.aborted:
+            return _outcome(state, ABORTED)
+        if on_update is not None:
+            state.update = _forward_to(on_update)
+        await self.prepare(state)
+        if self.abort.aborted:
+            state.result = ABORTED
+        if state.result is None:
+            assert state.tool is not None  # noqa: S101  # prepare found it
+            state.slots = Slots(parent.slots if parent is not None else None)
+            await state.slots.acquire(self.limiters(state.tool))
+            try:
+                await self.execute(state)
+            finally:
+                state.slots.release()
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        return _outcome(state, state.result or ABORTED)
+
+
+def _outcome(state: CallState, result: ToolResult) -> ToolOutcome:
+    return ToolOutcome(result=result, is_error=result.is_error, duration_ms=state.duration_ms)
+
+
+def _forward_to(on_update: Callable[[ToolResult], Awaitable[None] | None]) -> UpdateFn:
+    async def forward(_state: CallState, partial: ToolResult) -> None:
+        await trio.lowlevel.checkpoint()
+        awaitable = on_update(partial)
+        if awaitable is not None:
+            await awaitable
+
+    return forward
+
+
+def _patched(result: ToolResult, patch: ToolResultPatch) -> ToolResult:
+    changes = {name: value for name in _PATCHED_FIELDS if (value := getattr(patch, name)) is not UNSET}
+    if isinstance(changes.get("content"), str):
+        changes["content"] = text_content(changes["content"])
+    if "content" in changes and "structured_content" not in changes:
+        changes["structured_content"] = UNSET
+    return msgspec.structs.replace(result, **changes)
+
+
+_PATCHED_FIELDS: Sequence[str] = ("content", "details", "structured_content", "is_error", "usage", "terminate")
