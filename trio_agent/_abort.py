@@ -1,7 +1,7 @@
 """AbortHandle: the flag that stops a run, and what is to be cut when it is raised.
 
-Not a cancel scope: an abort is the library's own word for "stop in order", after which the run closes its transcript and
-returns. The handle knows nothing of runs; whoever waits for something that may be cut says here how to cut it.
+Not a cancel scope: an abort is the library's own word for "stop in order", after which the run closes its transcript
+and returns. The handle knows nothing of runs; whoever waits for something that may be cut says here how to cut it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ __all__ = ["timestamp_ms"]
 def timestamp_ms() -> int:
     """Now, in milliseconds since the epoch.
 
-    Under a ``trio.testing.MockClock`` the epoch is the clock's start, so that a script gives the same messages every time.
+    Under a ``trio.testing.MockClock`` the epoch is the clock's start, so that a script gives the same messages every
+    time.
     """
     testing = sys.modules.get("trio.testing")
     if testing is not None and isinstance(trio.lowlevel.current_clock(), testing.MockClock):

@@ -38,8 +38,8 @@ def bare(exc: BaseException) -> BaseException:
     """The one exception that a group stands for.
 
     A nursery wraps even a single error. Out of it comes: a ``KeyboardInterrupt`` or another exception that is no
-    ``Exception``, if there is one; else the only real error; else, for several real errors, the group of these. A group of
-    cancellations alone stays as it is, for the scopes around it to take apart.
+    ``Exception``, if there is one; else the only real error; else, for several real errors, the group of these. A group
+    of cancellations alone stays as it is, for the scopes around it to take apart.
     """
     if not isinstance(exc, BaseExceptionGroup):
         return exc

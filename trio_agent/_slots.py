@@ -69,7 +69,7 @@ class Slots:
         self._parent = parent
 
     async def acquire(self, limiters: Iterable[trio.CapacityLimiter]) -> None:
-        """Get a slot of each limiter, in order. If cancelled, all are given back."""
+        """Get a slot of each limiter, in order; a checkpoint only if it has to wait. If cancelled, none is kept."""
         try:
             for limiter in limiters:
                 self._held[limiter] = await self._acquire_one(limiter)
@@ -93,7 +93,10 @@ class Slots:
     async def _acquire_one(self, limiter: trio.CapacityLimiter) -> _Slot:
         lender = self._find_lender(limiter)
         if lender is None:
-            await limiter.acquire_on_behalf_of(self)
+            try:
+                limiter.acquire_on_behalf_of_nowait(self)
+            except trio.WouldBlock:
+                await limiter.acquire_on_behalf_of(self)
             return _Slot(limiter, self)
         if not lender.lent:
             return lender.lend(self)
@@ -115,7 +118,7 @@ class Slots:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(own, nursery.cancel_scope)
                 nursery.start_soon(borrowed, nursery.cancel_scope)
-        except BaseException as exc:
+        except BaseException as exc:  # noqa: BLE001  # it goes on
             for slot in won:
                 slot.give_back()
             raise bare(exc) from None

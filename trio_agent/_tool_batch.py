@@ -129,8 +129,8 @@ class ToolBatch:
         await port.stop_if_aborted()
         if self._truncated:
             state.fail(
-                f'Tool call "{state.call.name}" was not executed: the answer reached its output limit, so the arguments '
-                "may be incomplete. Send the call again."
+                f'Tool call "{state.call.name}" was not executed: the answer reached its output limit, so its '
+                "arguments may be incomplete. Send the call again."
             )
         elif state.cancel_requested:
             state.fail(f'Tool "{state.call.name}" was cancelled')
@@ -307,30 +307,35 @@ class ToolBatch:
 
     async def wind_up(self) -> None:
         """After an abort, give every call what it lacks: start, end and result, in the order of an ordinary batch."""
+        if self._sequential:
+            for state in self.states:
+                await self._finish(state)
+                await self._record_rest(state)
+            return
         for state in self.states:
-            if not state.announced:
-                await self._announce(state)
             if not state.prepared:
-                state.result = ABORTED
-            elif self._sequential:
-                state.interrupt()
-            if state.result is not None and not state.ended and (self._sequential or not state.prepared):
-                await self._end(state)
-            if self._sequential and not state.recorded:
-                await self._record_rest(state)
+                await self._finish(state)
         for state in self.states:
+            await self._finish(state)
+        for state in self.states:
+            await self._record_rest(state)
+
+    async def _finish(self, state: CallState) -> None:
+        if not state.announced:
+            await self._announce(state)
+        if not state.ended:
+            if not state.prepared:
+                state.result = ABORTED  # whatever was decided in the same moment
             state.interrupt()
-            if not state.ended:
-                await self._end(state)
-        for state in self.states:
-            if not state.recorded:
-                await self._record_rest(state)
+            await self._end(state)
 
     async def _record_rest(self, state: CallState) -> None:
-        if self._recording is None:
+        if state.recorded:
+            return
+        message = self._recording
+        if message is None:
             await self._record(state)
         else:
-            message = self._recording
             self._commit(state, message)
             await self._port.emit(MessageEnd(message=message))
 

@@ -1,8 +1,8 @@
 """One tool call: find the tool, prepare, validate, ask, run, ask again; the result is set once and never an exception.
 
-The same steps for the calls of a batch and for calls nested in tools. Whatever a model, a tool or a tool hook does wrong
-becomes an error result here, and only here. Three things are not results: a cancellation that is not the library's own,
-``KeyboardInterrupt`` and its like, and a failure of the delivery, which tools never see.
+The same steps for the calls of a batch and for calls nested in tools. Whatever a model, a tool or a tool hook does
+wrong becomes an error result here, and only here. Three things are not results: a cancellation that is not the
+library's own, ``KeyboardInterrupt`` and its like, and a failure of the delivery, which tools never see.
 
 Nothing here knows of events or of the order of calls; that is the batch above. Below are tools, hooks and slots.
 """
@@ -23,7 +23,14 @@ from trio_agent._abort import AbortHandle
 from trio_agent._agent_events import ToolResult
 from trio_agent._errors import ToolArgumentsError, ToolError
 from trio_agent._failures import describe, split_cancelled
-from trio_agent._hooks import BlockToolCall, Hooks, ReplaceArguments, ToolCallDetails, ToolResultDetails, ToolResultPatch
+from trio_agent._hooks import (
+    BlockToolCall,
+    Hooks,
+    ReplaceArguments,
+    ToolCallDetails,
+    ToolResultDetails,
+    ToolResultPatch,
+)
 from trio_agent._messages import AssistantMessage, JsonObject, ToolCall, ToolResultMessage
 from trio_agent._slots import Slots
 from trio_agent._tools import BoundArguments, Tool, ToolContext, ToolOutcome
@@ -47,7 +54,8 @@ ABORTED: Final = error_result("Operation aborted")
 class CallState:
     """Where one call stands.
 
-    ``result`` is ``None`` until the call is over; then it is what the model gets. ``duration_ms`` is set if the tool ran.
+    ``result`` is ``None`` until the call is over; then it is what the model gets. ``duration_ms`` is set if the tool
+    ran.
     """
 
     __slots__ = (
@@ -107,7 +115,7 @@ class CallState:
     def message(self, timestamp: int) -> ToolResultMessage:
         """The transcript's record of the result."""
         result = self.result
-        assert result is not None  # noqa: S101  # only called for calls that are over
+        assert result is not None
         call = self.call
         return ToolResultMessage(
             tool_call_id=call.id,
@@ -171,7 +179,7 @@ class ToolRunner:
 
     async def _ask_before(self, state: CallState, tool: Tool) -> None:
         hook = self.hooks.before_tool_call
-        assert hook is not None  # noqa: S101  # the caller has looked
+        assert hook is not None
         details = ToolCallDetails(
             assistant_message=self.assistant_message,
             tool_call=state.call,
@@ -187,10 +195,12 @@ class ToolRunner:
                 state.bound = tool.bind(arguments)
                 state.hook_arguments = copy.deepcopy(state.bound.arguments)
             case decision:
-                raise TypeError(f"before_tool_call returned {decision!r}; return None, BlockToolCall or ReplaceArguments")
+                raise TypeError(
+                    f"before_tool_call returned {decision!r}; return None, BlockToolCall or ReplaceArguments"
+                )
 
     def limiters(self, tool: Tool) -> tuple[trio.CapacityLimiter, ...]:
-        """The limiters a call of the tool is under. The tool's own comes first: waiting for it holds no slot of the run."""
+        """The limiters of a call; the tool's own comes first, because waiting for it holds no slot of the run."""
         return tuple([limiter for limiter in (tool.limiter, self.limiter) if limiter is not None])
 
     async def execute(self, state: CallState) -> None:
@@ -204,7 +214,7 @@ class ToolRunner:
             state.result = ABORTED
             return
         tool = state.tool
-        assert tool is not None  # noqa: S101  # prepare found it
+        assert tool is not None
         state.started_at = trio.current_time()
         timeout = tool.timeout if tool.timeout is not None else self.tool_timeout
         if timeout is not None or self.cancellable:
@@ -233,7 +243,7 @@ class ToolRunner:
         return error_result(f'Tool "{state.call.name}" timed out after {timeout:g} s')
 
     async def _run(self, state: CallState, tool: Tool) -> ToolResult:
-        assert state.bound is not None  # noqa: S101  # prepare bound them
+        assert state.bound is not None
         try:
             context = self._tool_context(state) if tool.needs_context else None
             return await tool.invoke(state.bound, context)
@@ -254,7 +264,7 @@ class ToolRunner:
 
     async def _ask_after(self, state: CallState, result: ToolResult) -> ToolResult:
         hook = self.hooks.after_tool_call
-        assert hook is not None  # noqa: S101  # the caller has looked
+        assert hook is not None
         details = ToolResultDetails(
             assistant_message=self.assistant_message,
             tool_call=state.call,
@@ -279,6 +289,8 @@ class ToolRunner:
         return describe(exc)
 
     def _tool_context(self, state: CallState) -> ToolContext:
+        nested = 0
+
         async def update(partial: ToolResult) -> None:
             if state.update is None or state.result is not None or state.duration_ms is not None:
                 await trio.lowlevel.checkpoint()
@@ -288,10 +300,12 @@ class ToolRunner:
         async def call_tool(
             name: str,
             arguments: JsonObject,
-            call_id: str,
+            call_id: str | None,
             on_update: Callable[[ToolResult], Awaitable[None] | None] | None,
         ) -> ToolOutcome:
-            call = ToolCall(id=call_id, name=name, arguments=arguments)
+            nonlocal nested
+            nested += 1
+            call = ToolCall(id=call_id or f"{state.call.id}.{nested}", name=name, arguments=arguments)
             return await self.run_nested(call, parent=state, on_update=on_update)
 
         return ToolContext(
@@ -312,15 +326,14 @@ class ToolRunner:
         """Run one call through all steps in the caller's task; no events, no messages. A checkpoint."""
         state = CallState(call)
         await trio.lowlevel.checkpoint_if_cancelled()
-        if self.abort.aborted:
-            return _outcome(state, ABORTED)
         if on_update is not None:
             state.update = _forward_to(on_update)
-        await self.prepare(state)
+        if not self.abort.aborted:
+            await self.prepare(state)
         if self.abort.aborted:
             state.result = ABORTED
         if state.result is None:
-            assert state.tool is not None  # noqa: S101  # prepare found it
+            assert state.tool is not None
             state.slots = Slots(parent.slots if parent is not None else None)
             await state.slots.acquire(self.limiters(state.tool))
             try:
@@ -329,6 +342,10 @@ class ToolRunner:
                 state.slots.release()
         await trio.lowlevel.cancel_shielded_checkpoint()
         return _outcome(state, state.result or ABORTED)
+
+    def aborted_outcome(self) -> ToolOutcome:
+        """The outcome of a nested call that an abort has cut."""
+        return _outcome(CallState(ToolCall(id="", name="", arguments={})), ABORTED)
 
 
 def _outcome(state: CallState, result: ToolResult) -> ToolOutcome:

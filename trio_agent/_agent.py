@@ -1,0 +1,445 @@
+"""Agent: a conversation, its transcript and queues, and one run at a time.
+
+A thin, stateful wrapper. The loop below does the work and knows no agent; its messages and events become state before
+anyone sees them, and go to listeners and watchers. What is left to say here is who may do what while a run is on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import trio
+
+from trio_agent._abort import AbortHandle
+from trio_agent._agent_run import ActiveRun, AgentRun
+from trio_agent._agent_state import AgentState, AgentStatistics, Reducer, RunResult
+from trio_agent._clock import timestamp_ms
+from trio_agent._delivery import Delivery, EventStream, Listener, Place, Subscription
+from trio_agent._errors import AgentBusyError, DeadlockError
+from trio_agent._hooks import Hooks
+from trio_agent._loop import LoopConfig, Run
+from trio_agent._messages import (
+    AgentMessage,
+    AssistantMessage,
+    ImageContent,
+    SystemMessage,
+    TextContent,
+    UserContent,
+    UserMessage,
+)
+from trio_agent._models import Model, StreamOptions, ThinkingLevel
+from trio_agent._queues import QueueMode, Queues
+from trio_agent._run_transcript import Origin, Pending, tools_by_name
+from trio_agent._stream_fn import StreamFn, get_default_stream_fn
+from trio_agent._tool_batch import ToolExecutionMode
+from trio_agent._tools import Tool
+from trio_agent._transcript import Context, baseline, check_can_continue, last_spoken, replay
+
+__all__ = ["Agent", "Prompt"]
+
+Prompt: TypeAlias = str | AgentMessage | list[AgentMessage] | tuple[AgentMessage, ...]
+"""What a run begins with: a text, a message, or messages in order."""
+
+
+class Agent:
+    """A conversation with a model that may call tools.
+
+    Belongs to one Trio run, and is driven from its thread. Holds no task, socket or thread while no run is on.
+
+    Args:
+        model: who is asked.
+        system_prompt: leads the transcript, unless ``messages`` begin with a system message.
+        tools: that the model may call.
+        messages: an earlier transcript to go on with.
+        thinking_level: that the model is asked for.
+        options: of every request.
+        hooks: that runs ask.
+        stream_fn: asks the model; ``None`` for the default one.
+        tool_execution: ``sequential`` runs the calls of an answer one by one.
+        limiter: how many tools may work at once; may be shared between agents. ``None`` for no limit.
+        tool_timeout: seconds for tools that have no timeout of their own.
+        max_turns: a run ends after this many turns.
+        steering_mode: whether steering messages are taken ``one-at-a-time`` or ``all`` at once.
+        follow_up_mode: the same for follow-ups.
+        closing_grace: seconds for the closing events of a run that is cancelled from outside; 0 sends none.
+
+    Raises:
+        ValueError: a bound is not positive, or a mode is unknown.
+        ToolDefinitionError: two tools have the same name.
+
+    ``model``, ``thinking_level``, ``tools``, ``options``, ``hooks`` and ``tool_execution`` can be set at any time and
+    count from the next run on; ``steering_mode`` and ``follow_up_mode`` count at once; ``messages`` can be set while no
+    run is on.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        system_prompt: str = "",
+        tools: Sequence[Tool] = (),
+        messages: Sequence[AgentMessage] = (),
+        thinking_level: ThinkingLevel = "off",
+        options: StreamOptions = StreamOptions(),  # noqa: B008
+        hooks: Hooks = Hooks(),  # noqa: B008
+        stream_fn: StreamFn | None = None,
+        tool_execution: ToolExecutionMode = "parallel",
+        limiter: trio.CapacityLimiter | None = None,
+        tool_timeout: float | None = None,
+        max_turns: int | None = None,
+        steering_mode: QueueMode = "one-at-a-time",
+        follow_up_mode: QueueMode = "one-at-a-time",
+        closing_grace: float = 1.0,
+    ) -> None:
+        self._config = LoopConfig(
+            model=model,
+            thinking_level=thinking_level,
+            options=options,
+            hooks=hooks,
+            tool_execution=tool_execution,
+            limiter=limiter,
+            tool_timeout=tool_timeout,
+            max_turns=max_turns,
+            closing_grace=closing_grace,
+        )
+        self._tools: tuple[Tool, ...] = ()
+        self.tools = tuple(tools)
+        self._queues = Queues(steering_mode, follow_up_mode)
+        self._delivery = Delivery()
+        self._stream_fn = stream_fn
+        self._state = AgentState(self, self._with_head(system_prompt, messages))
+        self._reducer = Reducer(self._state, self._delivery)
+        self._active: ActiveRun | None = None
+
+    def _with_head(self, system_prompt: str, messages: Sequence[AgentMessage]) -> list[AgentMessage]:
+        declarations = tuple([tool.declaration for tool in self._tools]) or None
+        if (messages and isinstance(messages[0], SystemMessage)) or not (system_prompt or declarations):
+            return list(messages)
+        return [SystemMessage(content=system_prompt, timestamp=0, tools_added=declarations), *messages]
+
+    # -- settings ----------------------------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> Model:
+        """Who is asked."""
+        return self._config.model
+
+    @model.setter
+    def model(self, model: Model) -> None:
+        self._config = replace(self._config, model=model)
+
+    @property
+    def thinking_level(self) -> ThinkingLevel:
+        """The level the model is asked for."""
+        return self._config.thinking_level
+
+    @thinking_level.setter
+    def thinking_level(self, level: ThinkingLevel) -> None:
+        self._config = replace(self._config, thinking_level=level)
+
+    @property
+    def options(self) -> StreamOptions:
+        """Of every request."""
+        return self._config.options
+
+    @options.setter
+    def options(self, options: StreamOptions) -> None:
+        self._config = replace(self._config, options=options)
+
+    @property
+    def hooks(self) -> Hooks:
+        """What runs ask."""
+        return self._config.hooks
+
+    @hooks.setter
+    def hooks(self, hooks: Hooks) -> None:
+        self._config = replace(self._config, hooks=hooks)
+
+    @property
+    def tool_execution(self) -> ToolExecutionMode:
+        """Whether the calls of an answer run together."""
+        return self._config.tool_execution
+
+    @tool_execution.setter
+    def tool_execution(self, mode: ToolExecutionMode) -> None:
+        self._config = replace(self._config, tool_execution=mode)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What the model may call; the next run declares the difference."""
+        return self._tools
+
+    @tools.setter
+    def tools(self, tools: Sequence[Tool]) -> None:
+        tools_by_name(tools)
+        self._tools = tuple(tools)
+
+    @property
+    def steering_mode(self) -> QueueMode:
+        """How many steering messages are taken at once."""
+        return self._queues.steering.mode
+
+    @steering_mode.setter
+    def steering_mode(self, mode: QueueMode) -> None:
+        self._queues.steering.mode = mode
+
+    @property
+    def follow_up_mode(self) -> QueueMode:
+        """How many follow-ups are taken at once."""
+        return self._queues.follow_up.mode
+
+    @follow_up_mode.setter
+    def follow_up_mode(self, mode: QueueMode) -> None:
+        self._queues.follow_up.mode = mode
+
+    @property
+    def messages(self) -> Sequence[AgentMessage]:
+        """The transcript: a snapshot that does not grow. Setting it while a run is on raises ``AgentBusyError``."""
+        return self._state.messages
+
+    @messages.setter
+    def messages(self, messages: Sequence[AgentMessage]) -> None:
+        if self._active is not None:
+            raise AgentBusyError(
+                "the transcript cannot be set while a run is on: steer() brings a message in, wait_idle() waits"
+            )
+        self._reducer.set_messages(messages)
+
+    @property
+    def state(self) -> AgentState:
+        """A read-only view of the agent; always current."""
+        return self._state
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is on; it is until its last handler has returned."""
+        return self._active is not None
+
+    # -- queues ------------------------------------------------------------------------------------------------------
+
+    def steer(self, message: str | AgentMessage) -> None:
+        """Queue a message for the next opportunity: before the next request of this run, or of the next one.
+
+        Never blocks, no checkpoint, may be called from handlers, hooks and tools.
+        """
+        self._queues.steering.append(_as_message(message))
+
+    def follow_up(self, message: str | AgentMessage) -> None:
+        """Queue a message for when a run has nothing else to do. Never blocks, no checkpoint."""
+        self._queues.follow_up.append(_as_message(message))
+
+    def clear_steering(self) -> None:
+        """Drop the steering messages that wait."""
+        self._queues.steering.clear()
+
+    def clear_follow_ups(self) -> None:
+        """Drop the follow-ups that wait."""
+        self._queues.follow_up.clear()
+
+    def queued(self) -> tuple[AgentMessage, ...]:
+        """What would be taken next: steering before follow-ups, as many as the mode says."""
+        return self._queues.peek()
+
+    @property
+    def queued_steering(self) -> tuple[AgentMessage, ...]:
+        """All steering messages that wait."""
+        return self._queues.steering.waiting
+
+    @property
+    def queued_follow_ups(self) -> tuple[AgentMessage, ...]:
+        """All follow-ups that wait."""
+        return self._queues.follow_up.waiting
+
+    # -- watching ----------------------------------------------------------------------------------------------------
+
+    def subscribe(self, listener: Listener) -> Subscription:
+        """Register a listener, from the next event on, until its subscription is closed.
+
+        It is awaited (or just called, if it is a plain function) in the order of registration, before any watcher; the
+        run stands until it has returned. What it raises ends the run and comes out of ``prompt()``, after the
+        transcript was closed; it then gets nothing more of that run.
+        """
+        return self._delivery.add_listener(listener)
+
+    def events(self, buffer: int = 0) -> EventStream:
+        """Events for a further watcher, in a task of its own; may be opened before a run and spans runs.
+
+        Args:
+            buffer: how many events may wait before the run does. With 0 the watcher is a barrier, like a listener.
+        """
+        if buffer < 0:
+            raise ValueError(f"buffer must be 0 or more events, not {buffer!r}")
+        return EventStream(self._delivery, buffer)
+
+    # -- runs --------------------------------------------------------------------------------------------------------
+
+    async def prompt(self, prompt: Prompt, *, images: Sequence[ImageContent] = ()) -> RunResult:
+        """Run with a prompt, to the end. A checkpoint.
+
+        Args:
+            prompt: a text, a message, or messages in order.
+            images: go after the text, in the same message.
+
+        Returns:
+            What the run did. A failed or aborted answer is a result too: see ``RunResult.raise_for_error``.
+
+        Raises:
+            AgentBusyError: a run is on.
+            ValueError: the prompt is empty, or images come with messages.
+            Exception: of a listener or hook, bare; the transcript is closed.
+            Cancelled: the transcript is closed, and ``closing_grace`` bounded the closing events.
+        """
+        return await self._run(self._prompts(prompt, images))
+
+    async def continue_(self) -> RunResult:
+        """Go on without a prompt: answer the tail of the transcript, or else what is queued. A checkpoint.
+
+        If the last message (system messages aside) is the assistant's, the next steering messages, else the next
+        follow-ups are the prompt.
+
+        Raises:
+            TranscriptError: there is nothing to answer.
+            AgentBusyError: a run is on.
+        """
+        return await self._run(None)
+
+    def run(self, prompt: Prompt | None = None, *, images: Sequence[ImageContent] = ()) -> AgentRun:
+        """A run to watch: ``async with agent.run("...") as run: async for event in run: ...``.
+
+        Args:
+            prompt: as for :meth:`prompt`; ``None`` goes on as :meth:`continue_` does.
+            images: go after the text.
+
+        Raises:
+            ValueError: the prompt is empty, or images come with messages.
+        """
+        prompts = None if prompt is None else self._prompts(prompt, images)
+        return AgentRun(lambda handle: self._claim(prompts, handle, watched=True), self._drive, self.events())
+
+    def abort(self) -> None:
+        """Stop the run in order; nothing if none is on. Never blocks, no checkpoint, may be called from anywhere.
+
+        The run closes its transcript, delivers what is owed, and returns: a partial answer is kept with the stop reason
+        ``aborted``, and every call of the last complete answer gets a result. Queued messages stay queued.
+        """
+        if self._active is not None:
+            self._active.handle.abort()
+
+    def reset(self) -> None:
+        """Forget the conversation: messages, errors, queues. Prompt and declarations stay as one system message.
+
+        Raises:
+            AgentBusyError: a run is on.
+        """
+        if self._active is not None:
+            raise AgentBusyError("the agent cannot be reset while a run is on: call abort() and wait_idle() first")
+        head = baseline(replay(self.messages), 0)
+        self._reducer.set_messages([] if head is None else [head])
+        self._reducer.forget_error()
+        self._queues.clear()
+
+    async def wait_idle(self) -> None:
+        """Wait until no run is on; at once if none is. A checkpoint.
+
+        Raises:
+            DeadlockError: called from inside a handler, hook or tool that the run itself waits for.
+        """
+        active = self._active
+        if active is None:
+            await trio.lowlevel.checkpoint()
+            return
+        self._check_not_waited_for(active, "wait_idle()")
+        await active.over.wait()
+
+    def statistics(self) -> AgentStatistics:
+        """What the agent is doing at this moment."""
+        delivery = self._delivery
+        return AgentStatistics(
+            running=len(self._state.pending_tool_calls),
+            queued=len(self.queued_steering) + len(self.queued_follow_ups),
+            events_waiting=delivery.events_waiting,
+            delivering=delivery.current,
+            delivering_since=delivery.since if delivery.events_waiting else None,
+        )
+
+    def __repr__(self) -> str:
+        return f"Agent(model={self.model.id!r}, messages={len(self.messages)}, is_running={self.is_running})"
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _prompts(self, prompt: Prompt, images: Sequence[ImageContent]) -> list[AgentMessage]:
+        if isinstance(prompt, str):
+            content: tuple[UserContent, ...] = (TextContent(text=prompt), *images)
+            return [UserMessage(content=content, timestamp=timestamp_ms())]
+        if images:
+            raise ValueError("images go with a text; put the blocks into the messages instead")
+        if isinstance(prompt, list | tuple):
+            messages: list[AgentMessage] = list(prompt)
+            if not messages:
+                raise ValueError("an empty prompt has nothing to answer; call continue_() to go on without a prompt")
+            return messages
+        return [prompt]
+
+    def _check_not_waited_for(self, active: ActiveRun, what: str) -> None:
+        if active.place is not None and active.place.is_waited_for_by_current_task():
+            raise DeadlockError(
+                f"{what} would wait for ever: it is called from a listener, hook or tool that the run itself waits for "
+                f"(task {active.place.name!r}); steer() and follow_up() queue messages without waiting"
+            )
+        self._delivery.check_not_waited_for(what)
+
+    def _claim(self, prompts: list[AgentMessage] | None, handle: AbortHandle, *, watched: bool) -> ActiveRun:
+        if self._active is not None:
+            raise AgentBusyError("the agent is running: steer() or follow_up() queue a message, wait_idle() waits")
+        hooks = self._config.hooks
+        if hooks.get_steering_messages is not None or hooks.get_follow_up_messages is not None:
+            raise ValueError(
+                "get_steering_messages and get_follow_up_messages are for loops without an agent; "
+                "call steer() and follow_up()"
+            )
+        run = Run(
+            Context(self.messages, self._tools),
+            self._config,
+            self._reducer,
+            self._stream_fn or get_default_stream_fn(),
+            handle,
+            inbox=self._queues,
+            cancellable_calls=watched,
+        )
+        pending = self._continuation() if prompts is None else [Pending(message) for message in prompts]
+        self._delivery.unmute()
+        self._reducer.forget_error()
+        self._active = ActiveRun(run, pending, handle)
+        return self._active
+
+    def _continuation(self) -> list[Pending]:
+        if isinstance(last_spoken(self.messages), AssistantMessage):
+            origin: Origin = "steering"
+            queued = self._queues.take_steering()
+            if not queued:
+                origin = "follow_up"
+                queued = self._queues.take_follow_ups()
+            if queued:
+                return [Pending(message, origin, message) for message in queued]
+        check_can_continue(self.messages)
+        return []
+
+    async def _run(self, prompts: list[AgentMessage] | None) -> RunResult:
+        await trio.lowlevel.checkpoint()
+        return await self._drive(self._claim(prompts, AbortHandle(), watched=False))
+
+    async def _drive(self, active: ActiveRun) -> RunResult:
+        active.place = Place()
+        try:
+            messages = await active.run.execute(active.prompts)
+        finally:
+            self._active = None
+            self._reducer.settle()
+            active.over.set()
+        return RunResult(messages=tuple(messages), turns=active.run.turns)
+
+
+def _as_message(message: str | AgentMessage) -> AgentMessage:
+    return UserMessage(content=message, timestamp=timestamp_ms()) if isinstance(message, str) else message

@@ -1,0 +1,165 @@
+"""AgentRun: a run of an agent that is watched, as a block that owns it.
+
+The run is a task in a nursery that the block opens; the body of the block is the watcher. Which exception comes out:
+
+* The body raised: that exception, bare. The run is aborted and has settled before; what it raised meanwhile is added as
+  a note, so that nothing is lost and ``except`` clauses around the block see what the body raised.
+* The run raised (a listener, a hook): that exception, bare, when the block is left; also in place of a cancellation of
+  the body, because a real error weighs more.
+* The caller is cancelled: ``Cancelled`` goes on, untouched.
+* ``KeyboardInterrupt`` and its like out of the run's task: that exception, bare, in place of any other.
+
+A nursery wraps what goes through it into groups. So the body's exception does not go through it, and an ordinary
+exception of the run is kept aside instead of being raised in the run's task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import final
+
+import trio
+
+from trio_agent._abort import AbortHandle
+from trio_agent._agent_events import AgentEvent
+from trio_agent._agent_state import RunResult
+from trio_agent._delivery import EventStream, Place
+from trio_agent._errors import AgentError
+from trio_agent._failures import bare, describe, split_cancelled
+from trio_agent._loop import Run
+from trio_agent._messages import AssistantMessage
+from trio_agent._run_transcript import Pending
+
+__all__ = ["ActiveRun", "AgentRun"]
+
+
+class ActiveRun:
+    """The run that an agent has on.
+
+    Attributes:
+        run: the loop's.
+        prompts: it begins with these.
+        handle: aborts it.
+        over: set when its last handler has returned.
+        place: of its task, once it is there.
+    """
+
+    __slots__ = ("handle", "over", "place", "prompts", "run")
+
+    def __init__(self, run: Run, prompts: list[Pending], handle: AbortHandle) -> None:
+        self.run = run
+        self.prompts = prompts
+        self.handle = handle
+        self.over = trio.Event()
+        self.place: Place | None = None
+
+
+@final
+class AgentRun:
+    """One run, watched: ``async with agent.run("...") as run: async for event in run: ...``. Made by ``Agent.run``.
+
+    The body of the loop handles the event: the run stands until the next one is asked for or the block is left. A run
+    that is not iterated stands at its first event. Leaving the block early aborts the run and waits until it has
+    settled, so that after the block no task of it is left and its transcript is closed.
+
+    Raises:
+        AgentBusyError: on entering, if another run is on.
+        Exception: on leaving, what a listener or hook raised, bare.
+    """
+
+    def __init__(
+        self,
+        claim: Callable[[AbortHandle], ActiveRun],
+        drive: Callable[[ActiveRun], Awaitable[RunResult]],
+        stream: EventStream,
+    ) -> None:
+        self._claim = claim
+        self._drive = drive
+        self._stream = stream
+        self._active: ActiveRun | None = None
+        self._handle = AbortHandle()
+        self._nursery_manager: AbstractAsyncContextManager[trio.Nursery] | None = None
+        self._result: RunResult | None = None
+        self._error: Exception | None = None
+
+    @property
+    def result(self) -> RunResult:
+        """What the run has done; available when it is over.
+
+        Raises:
+            AgentError: it is not over, or failed.
+        """
+        if self._result is None:
+            raise AgentError("the run has no result: it is not over yet, or it failed; read it after the block")
+        return self._result
+
+    @property
+    def partial_message(self) -> AssistantMessage | None:
+        """The answer that is being streamed, as it is now; ``None`` between answers."""
+        return None if self._active is None else self._active.run.partial_message
+
+    def abort(self) -> None:
+        """Stop the run in order; see ``Agent.abort``."""
+        self._handle.abort()
+
+    def cancel_tool(self, call_id: str) -> None:
+        """Cancel one tool call; its siblings and the run go on. Never blocks, no checkpoint.
+
+        The call gets an error result that says so. Works also while the call waits for a slot; does nothing to a call
+        that is over.
+
+        Raises:
+            KeyError: the run has no such call.
+        """
+        if self._active is None:
+            raise KeyError(call_id)
+        self._active.run.cancel_tool(call_id)
+
+    async def __aenter__(self) -> AgentRun:
+        await trio.lowlevel.checkpoint()
+        self._active = self._claim(self._handle)
+        self._stream.open()
+        self._nursery_manager = trio.open_nursery()
+        nursery = await self._nursery_manager.__aenter__()
+        nursery.start_soon(self._run, self._active)
+        return self
+
+    def __aiter__(self) -> AgentRun:
+        if self._active is None:
+            raise RuntimeError("enter the run first: async with agent.run(...) as run: async for event in run: ...")
+        return self
+
+    async def __anext__(self) -> AgentEvent:
+        return await self._stream.__anext__()
+
+    async def _run(self, active: ActiveRun) -> None:
+        try:
+            self._result = await self._drive(active)
+        except Exception as exc:  # noqa: BLE001  # raised when the block is left
+            self._error = exc
+        finally:
+            self._stream.finish()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._nursery_manager is not None
+        self._stream.close()
+        self._handle.abort()
+        cancellation: BaseException | None = None
+        try:
+            await self._nursery_manager.__aexit__(None, None, None)
+        except BaseException as group:  # noqa: BLE001  # sorted out below
+            cancellation, crash = split_cancelled(group)
+            if crash is not None:
+                raise bare(crash) from exc
+        if exc is not None and split_cancelled(exc)[1] is not None:
+            if self._error is not None:
+                exc.add_note(f"the run failed, too: {type(self._error).__name__}: {describe(self._error)}")
+            return
+        if self._error is not None:
+            raise self._error
+        if exc is None and cancellation is not None:
+            raise cancellation

@@ -1,0 +1,12 @@
+"""The testing kit: scripted models, gates, recorders and checks, for applications and for the library itself."""
+alike.
+"""
+
+from trio_agent.testing._check import check_transcript as check_transcript
+from trio_agent.testing._gate import Gate as Gate
+from trio_agent.testing._record import record as record
+from trio_agent.testing._scripted import Answer as Answer
+from trio_agent.testing._scripted import AnswerFn as AnswerFn
+from trio_agent.testing._scripted import ScriptedModel as ScriptedModel
+from trio_agent.testing._scripted import ScriptedRequest as ScriptedRequest
+from trio_agent.testing._scripted import tool_call as tool_call
