@@ -1,6 +1,4 @@
-"""The testing kit: scripted models, gates, recorders and checks, for applications and for the library itself."""
-alike.
-"""
+"""The testing kit: scripted models, gates, recorders and checks, for applications and this library alike."""
 
 from trio_agent.testing._check import check_transcript as check_transcript
 from trio_agent.testing._gate import Gate as Gate
