@@ -45,7 +45,7 @@ class ToolResult(Value, gc=True, frozen=True):
         content: for the model: a text, or text and image blocks in order.
         details: for people and programs, never sent to a model; any JSON value.
         structured_content: the result as JSON; in events and outcomes only, not in the transcript.
-        is_error: the call failed.
+        is_error: the tool says that it failed. Calls fail in other ways, too: the end event and the message tell.
         terminate: the answer needs no further request, if every result of its batch says so.
         usage: cost of the tool itself.
     """

@@ -325,7 +325,7 @@ class ToolBatch:
             await self._announce(state)
         if not state.ended:
             if not state.prepared:
-                state.result = ABORTED  # whatever was decided in the same moment
+                state.end(ABORTED, is_error=True)  # whatever was decided in the same moment
             state.interrupt()
             await self._end(state)
 
@@ -364,12 +364,12 @@ class ToolBatch:
 
 
 def _end_event(state: CallState) -> ToolExecutionEnd:
-    result = state.result or ABORTED
+    assert state.result is not None
     return ToolExecutionEnd(
         tool_call_id=state.call.id,
         tool_name=state.call.name,
-        result=result,
-        is_error=result.is_error,
+        result=state.result,
+        is_error=state.is_error,
         duration_ms=state.duration_ms,
     )
 

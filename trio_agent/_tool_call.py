@@ -44,8 +44,11 @@ UpdateFn = Callable[["CallState", ToolResult], Awaitable[None]]
 
 
 def error_result(text: str, *, terminate: bool = False) -> ToolResult:
-    """The result of a call that failed; the text is for the model."""
-    return ToolResult(text_content(text), {}, is_error=True, terminate=terminate)
+    """The result of a call that failed; the text is for the model.
+
+    The result's own flag is the tool's word, so it is not set: that the call failed is said of the call.
+    """
+    return ToolResult(text_content(text), {}, terminate=terminate)
 
 
 ABORTED: Final = error_result("Operation aborted")
@@ -54,8 +57,8 @@ ABORTED: Final = error_result("Operation aborted")
 class CallState:
     """Where one call stands.
 
-    ``result`` is ``None`` until the call is over; then it is what the model gets. ``duration_ms`` is set if the tool
-    ran.
+    ``result`` is ``None`` until the call is over; then it is what the model gets, and ``is_error`` says whether the
+    call failed. ``duration_ms`` is set if the tool ran.
     """
 
     __slots__ = (
@@ -68,6 +71,7 @@ class CallState:
         "ended_at",
         "hook_arguments",
         "index",
+        "is_error",
         "prepared",
         "recorded",
         "result",
@@ -85,6 +89,7 @@ class CallState:
         self.bound: BoundArguments | None = None
         self.hook_arguments: JsonObject = {}
         self.result: ToolResult | None = None
+        self.is_error = False
         self.started_at: float | None = None
         self.ended_at = 0.0
         self.duration_ms: float | None = None
@@ -99,12 +104,17 @@ class CallState:
 
     def fail(self, text: str, *, terminate: bool = False) -> None:
         """End the call with an error result."""
-        self.result = error_result(text, terminate=terminate)
+        self.end(error_result(text, terminate=terminate), is_error=True)
+
+    def end(self, result: ToolResult, *, is_error: bool) -> None:
+        """End the call."""
+        self.result = result
+        self.is_error = is_error
 
     def interrupt(self) -> None:
         """End the call as aborted, unless it has its result already."""
         if self.result is None:
-            self.result = ABORTED
+            self.end(ABORTED, is_error=True)
             self.stop_clock()
 
     def stop_clock(self) -> None:
@@ -121,7 +131,7 @@ class CallState:
             tool_call_id=call.id,
             tool_name=call.name,
             content=result.content if type(result.content) is tuple else text_content(str(result.content)),
-            is_error=result.is_error,
+            is_error=self.is_error,
             timestamp=timestamp,
             details=result.details,
             usage=result.usage,
@@ -211,25 +221,28 @@ class ToolRunner:
             BaseException: what a tool must not be able to turn into a result.
         """
         if self.abort.aborted:
-            state.result = ABORTED
+            state.interrupt()
             return
         tool = state.tool
         assert tool is not None
         state.started_at = trio.current_time()
         timeout = tool.timeout if tool.timeout is not None else self.tool_timeout
         if timeout is not None or self.cancellable:
-            result = await self._run_in_scope(state, tool, timeout)
+            result, is_error = await self._run_in_scope(state, tool, timeout)
         else:
-            result = await self._run(state, tool)
+            result, is_error = await self._run(state, tool)
         state.stop_clock()
         if self.hooks.after_tool_call is not None:
-            # Fail closed: a result that the hook was not asked about may hold what it would have taken out.
-            result = ABORTED if self.abort.aborted else await self._ask_after(state, result)
-        state.result = result
+            if self.abort.aborted:
+                # Fail closed: what the hook was not asked about may hold what it would have taken out.
+                state.interrupt()
+                return
+            result, is_error = await self._ask_after(state, result, is_error)
+        state.end(result, is_error=is_error)
 
-    async def _run_in_scope(self, state: CallState, tool: Tool, timeout: float | None) -> ToolResult:
+    async def _run_in_scope(self, state: CallState, tool: Tool, timeout: float | None) -> tuple[ToolResult, bool]:
         deadline = trio.current_time() + timeout if timeout is not None else float("inf")
-        result: ToolResult | None = None
+        result: tuple[ToolResult, bool] | None = None
         with trio.CancelScope(deadline=deadline) as scope:
             state.scope = scope
             if state.cancel_requested:
@@ -239,30 +252,31 @@ class ToolRunner:
         if not scope.cancelled_caught and result is not None:
             return result
         if state.cancel_requested:
-            return error_result(f'Tool "{state.call.name}" was cancelled')
-        return error_result(f'Tool "{state.call.name}" timed out after {timeout:g} s')
+            return error_result(f'Tool "{state.call.name}" was cancelled'), True
+        return error_result(f'Tool "{state.call.name}" timed out after {timeout:g} s'), True
 
-    async def _run(self, state: CallState, tool: Tool) -> ToolResult:
+    async def _run(self, state: CallState, tool: Tool) -> tuple[ToolResult, bool]:
         assert state.bound is not None
         try:
             context = self._tool_context(state) if tool.needs_context else None
-            return await tool.invoke(state.bound, context)
+            result = await tool.invoke(state.bound, context)
         except BaseException as exc:
             cancelled, failure = split_cancelled(exc)
             if failure is not None and not isinstance(failure, Exception):
                 raise
             if failure is not None:
-                result = error_result(self._report(state, failure))
+                error = error_result(self._report(state, failure))
                 if cancelled is None:
-                    return result
-                state.result = result
+                    return error, True
+                state.end(error, is_error=True)
                 state.stop_clock()
                 raise cancelled from None
             if self.abort.aborted:
                 state.interrupt()
             raise
+        return result, result.is_error
 
-    async def _ask_after(self, state: CallState, result: ToolResult) -> ToolResult:
+    async def _ask_after(self, state: CallState, result: ToolResult, is_error: bool) -> tuple[ToolResult, bool]:
         hook = self.hooks.after_tool_call
         assert hook is not None
         details = ToolResultDetails(
@@ -270,14 +284,14 @@ class ToolRunner:
             tool_call=state.call,
             arguments=state.hook_arguments,
             result=result,
-            is_error=result.is_error,
+            is_error=is_error,
             context=self.context(),
         )
         try:
             patch = await hook(details)
-            return result if patch is None else _patched(result, patch)
+            return (result, is_error) if patch is None else _patched(result, is_error, patch)
         except Exception as exc:  # noqa: BLE001
-            return error_result(self._report(state, exc))
+            return error_result(self._report(state, exc)), True
         except trio.Cancelled:
             if self.abort.aborted:
                 state.interrupt()
@@ -331,7 +345,7 @@ class ToolRunner:
         if not self.abort.aborted:
             await self.prepare(state)
         if self.abort.aborted:
-            state.result = ABORTED
+            state.end(ABORTED, is_error=True)
         if state.result is None:
             assert state.tool is not None
             state.slots = Slots(parent.slots if parent is not None else None)
@@ -341,15 +355,18 @@ class ToolRunner:
             finally:
                 state.slots.release()
         await trio.lowlevel.cancel_shielded_checkpoint()
-        return _outcome(state, state.result or ABORTED)
+        return _outcome(state)
 
     def aborted_outcome(self) -> ToolOutcome:
         """The outcome of a nested call that an abort has cut."""
-        return _outcome(CallState(ToolCall(id="", name="", arguments={})), ABORTED)
+        state = CallState(ToolCall(id="", name="", arguments={}))
+        state.interrupt()
+        return _outcome(state)
 
 
-def _outcome(state: CallState, result: ToolResult) -> ToolOutcome:
-    return ToolOutcome(result=result, is_error=result.is_error, duration_ms=state.duration_ms)
+def _outcome(state: CallState) -> ToolOutcome:
+    assert state.result is not None
+    return ToolOutcome(result=state.result, is_error=state.is_error, duration_ms=state.duration_ms)
 
 
 def _forward_to(on_update: Callable[[ToolResult], Awaitable[None] | None]) -> UpdateFn:
@@ -362,13 +379,16 @@ def _forward_to(on_update: Callable[[ToolResult], Awaitable[None] | None]) -> Up
     return forward
 
 
-def _patched(result: ToolResult, patch: ToolResultPatch) -> ToolResult:
+def _patched(result: ToolResult, is_error: bool, patch: ToolResultPatch) -> tuple[ToolResult, bool]:
     changes = {name: value for name in _PATCHED_FIELDS if (value := getattr(patch, name)) is not UNSET}
     if isinstance(changes.get("content"), str):
         changes["content"] = text_content(changes["content"])
     if "content" in changes and "structured_content" not in changes:
         changes["structured_content"] = UNSET
-    return msgspec.structs.replace(result, **changes)
+    if patch.is_error is not UNSET:
+        is_error = patch.is_error
+        changes["is_error"] = result.is_error and is_error
+    return msgspec.structs.replace(result, **changes), is_error
 
 
-_PATCHED_FIELDS: Sequence[str] = ("content", "details", "structured_content", "is_error", "usage", "terminate")
+_PATCHED_FIELDS: Sequence[str] = ("content", "details", "structured_content", "usage", "terminate")
