@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from trio_agent._agent_events import (
+    AgentEnd,
     AgentEvent,
+    AgentStart,
     MessageStart,
     MessageUpdate,
     ToolExecutionEnd,
     ToolExecutionStart,
+    TurnEnd,
+    TurnStart,
 )
 from trio_agent._delivery import Delivery
 from trio_agent._errors import ModelError
@@ -155,6 +159,7 @@ class Reducer:
     def __init__(self, state: AgentState, delivery: Delivery) -> None:
         self._state = state
         self._delivery = delivery
+        self._answer_error: str | None = None
 
     def set_messages(self, messages: Sequence[AgentMessage]) -> None:
         """Replace the transcript."""
@@ -162,25 +167,26 @@ class Reducer:
 
     def forget_error(self) -> None:
         """A new start: what went wrong before no longer counts."""
-        self._state._error_message = None
+        self._state._error_message = self._answer_error = None
 
     def settle(self) -> None:
         """Nothing is open any more."""
         self._state._streaming = None
         self._state._pending.clear()
+        self._take_over_error()
 
     def commit(self, message: AgentMessage, /) -> None:
         """Append a message of a run to the transcript."""
         state = self._state
         state._messages.append(message)
         state._streaming = None
-        if isinstance(message, AssistantMessage) and message.error_message is not None:
-            state._error_message = message.error_message
+        if isinstance(message, AssistantMessage):
+            self._answer_error = message.error_message
 
     async def emit(self, event: AgentEvent, /) -> None:
         """Bring the state up to date and deliver."""
         kind = type(event)
-        if kind is MessageUpdate or kind is MessageStart or kind is ToolExecutionStart or kind is ToolExecutionEnd:
+        if kind is not AgentStart and kind is not TurnStart and kind is not AgentEnd:
             self._reduce(event)
         await self._delivery.emit(event)
 
@@ -195,8 +201,14 @@ class Reducer:
                 state._pending[call_id] = None
             case ToolExecutionEnd(tool_call_id=call_id):
                 state._pending.pop(call_id, None)
+            case TurnEnd():
+                self._take_over_error()
             case _:
                 pass
+
+    def _take_over_error(self) -> None:
+        if self._answer_error is not None:
+            self._state._error_message = self._answer_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

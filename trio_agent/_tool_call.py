@@ -233,10 +233,6 @@ class ToolRunner:
             result, is_error = await self._run(state, tool)
         state.stop_clock()
         if self.hooks.after_tool_call is not None:
-            if self.abort.aborted:
-                # Fail closed: what the hook was not asked about may hold what it would have taken out.
-                state.interrupt()
-                return
             result, is_error = await self._ask_after(state, result, is_error)
         state.end(result, is_error=is_error)
 
@@ -271,12 +267,14 @@ class ToolRunner:
                 state.end(error, is_error=True)
                 state.stop_clock()
                 raise cancelled from None
-            if self.abort.aborted:
-                state.interrupt()
+            self._interrupt_if_aborted(state)
             raise
         return result, result.is_error
 
     async def _ask_after(self, state: CallState, result: ToolResult, is_error: bool) -> tuple[ToolResult, bool]:
+        if self.abort.aborted:
+            # Fail closed: what the hook is not asked about may hold what it would have taken out.
+            return ABORTED, True
         hook = self.hooks.after_tool_call
         assert hook is not None
         details = ToolResultDetails(
@@ -293,9 +291,12 @@ class ToolRunner:
         except Exception as exc:  # noqa: BLE001
             return error_result(self._report(state, exc)), True
         except trio.Cancelled:
-            if self.abort.aborted:
-                state.interrupt()
+            self._interrupt_if_aborted(state)
             raise
+
+    def _interrupt_if_aborted(self, state: CallState) -> None:
+        if self.abort.aborted:
+            state.interrupt()
 
     def _report(self, state: CallState, exc: BaseException) -> str:
         if not isinstance(exc, ToolError):
