@@ -276,12 +276,15 @@ class Run:
 
     async def _drive(self) -> None:
         self._frame.running = True
+        # A run that begins with steering messages has had its share of them.
+        began_with_steering = any(item.origin == "steering" for item in self._frame.pending)
         await self.emit(AgentStart())
         await self._open_turn()
         while self._frame.pending:
             await self._take_in()
         await self.stop_if_aborted()
-        await self._take_steering()
+        if not began_with_steering:
+            await self._take_steering()
         while True:
             while self._frame.pending:
                 await self.stop_if_aborted()

@@ -94,8 +94,13 @@ class ToolBatch:
         self._runner = runner
         self._port = port
         self._truncated = truncated
-        self._sequential = mode == "sequential" or any(
-            (tool := runner.tools.get(call.name)) is not None and tool.execution_mode == "sequential" for call in calls
+        self._sequential = (
+            truncated
+            or mode == "sequential"
+            or any(
+                (tool := runner.tools.get(call.name)) is not None and tool.execution_mode == "sequential"
+                for call in calls
+            )
         )
         self._recording: ToolResultMessage | None = None
         self._news: list[tuple[float, int, CallState | _Update]] = []
