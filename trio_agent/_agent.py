@@ -16,10 +16,11 @@ from trio_agent._abort import AbortHandle
 from trio_agent._agent_run import ActiveRun, AgentRun
 from trio_agent._agent_state import AgentState, AgentStatistics, Reducer, RunResult
 from trio_agent._clock import timestamp_ms
-from trio_agent._delivery import Delivery, EventStream, Listener, Place, Subscription
+from trio_agent._delivery import EventStream, Listener, Place, Subscription
 from trio_agent._errors import AgentBusyError, DeadlockError
 from trio_agent._hooks import Hooks
-from trio_agent._loop import LoopConfig, Run
+from trio_agent._loop import Run
+from trio_agent._loop_config import LoopConfig
 from trio_agent._messages import (
     AgentMessage,
     AssistantMessage,
@@ -107,10 +108,10 @@ class Agent:
         self._tools: tuple[Tool, ...] = ()
         self.tools = tuple(tools)
         self._queues = Queues(steering_mode, follow_up_mode)
-        self._delivery = Delivery()
         self._stream_fn = stream_fn
         self._state = AgentState(self, self._with_head(system_prompt, messages))
-        self._reducer = Reducer(self._state, self._delivery)
+        self._reducer = Reducer(self._state)
+        self._delivery = self._reducer.delivery
         self._active: ActiveRun | None = None
 
     def _with_head(self, system_prompt: str, messages: Sequence[AgentMessage]) -> list[AgentMessage]:

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, cast, final
 
 from trio_agent._agent_events import (
-    AgentEnd,
     AgentEvent,
-    AgentStart,
     MessageStart,
     MessageUpdate,
     ToolExecutionEnd,
     ToolExecutionStart,
     TurnEnd,
-    TurnStart,
 )
 from trio_agent._delivery import Delivery
 from trio_agent._errors import ModelError
@@ -94,7 +91,7 @@ class AgentState:
     def __init__(self, agent: Agent, messages: list[AgentMessage]) -> None:
         self._agent = agent
         self._messages = messages
-        self._streaming: AgentMessage | MessageUpdate | None = None
+        self._streaming: MessageStart | MessageUpdate | None = None
         self._pending: dict[str, None] = {}
         self._error_message: str | None = None
 
@@ -131,8 +128,7 @@ class AgentState:
     @property
     def streaming_message(self) -> AgentMessage | None:
         """The message whose start was sent and whose end was not; an answer as far as it has come."""
-        streaming = self._streaming
-        return streaming.message if isinstance(streaming, MessageUpdate) else streaming
+        return None if self._streaming is None else self._streaming.message
 
     @property
     def pending_tool_calls(self) -> tuple[str, ...]:
@@ -152,14 +148,19 @@ class AgentState:
 
 
 class Reducer:
-    """The sink of an agent's runs: state first, then delivery."""
+    """The sink of an agent's runs: state first, then delivery.
+
+    Attributes:
+        emit: delivers an event, after the state has followed it.
+    """
 
     survives_failure = True
 
-    def __init__(self, state: AgentState, delivery: Delivery) -> None:
+    def __init__(self, state: AgentState) -> None:
         self._state = state
-        self._delivery = delivery
         self._answer_error: str | None = None
+        self.delivery = Delivery(self._reduce)
+        self.emit = self.delivery.emit
 
     def set_messages(self, messages: Sequence[AgentMessage]) -> None:
         """Replace the transcript."""
@@ -183,28 +184,17 @@ class Reducer:
         if isinstance(message, AssistantMessage):
             self._answer_error = message.error_message
 
-    async def emit(self, event: AgentEvent, /) -> None:
-        """Bring the state up to date and deliver."""
-        kind = type(event)
-        if kind is not AgentStart and kind is not TurnStart and kind is not AgentEnd:
-            self._reduce(event)
-        await self._delivery.emit(event)
-
     def _reduce(self, event: AgentEvent) -> None:
         state = self._state
-        match event:
-            case MessageUpdate():
-                state._streaming = event
-            case MessageStart(message=message):
-                state._streaming = message
-            case ToolExecutionStart(tool_call_id=call_id):
-                state._pending[call_id] = None
-            case ToolExecutionEnd(tool_call_id=call_id):
-                state._pending.pop(call_id, None)
-            case TurnEnd():
-                self._take_over_error()
-            case _:
-                pass
+        kind = type(event)
+        if kind is MessageUpdate or kind is MessageStart:
+            state._streaming = cast("MessageUpdate | MessageStart", event)
+        elif kind is ToolExecutionStart:
+            state._pending[cast("ToolExecutionStart", event).tool_call_id] = None
+        elif kind is ToolExecutionEnd:
+            state._pending.pop(cast("ToolExecutionEnd", event).tool_call_id, None)
+        elif kind is TurnEnd:
+            self._take_over_error()
 
     def _take_over_error(self) -> None:
         if self._answer_error is not None:

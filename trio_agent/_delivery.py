@@ -62,18 +62,18 @@ class Place:
 class Subscription:
     """A listener's registration; ends with ``close`` or as a context manager."""
 
-    __slots__ = ("_delivery", "closed", "listener", "muted")
+    __slots__ = ("_delivery", "closed", "listener", "silent")
 
     def __init__(self, delivery: Delivery, listener: Listener) -> None:
         self._delivery = delivery
         self.listener = listener
         self.closed = False
-        self.muted = False
+        self.silent = False
 
     def close(self) -> None:
         """End it: the listener gets no further event, not even one that is being delivered. Idempotent."""
         if not self.closed:
-            self.closed = True
+            self.closed = self.silent = True
             self._delivery.remove_listener(self)
 
     def __enter__(self) -> Subscription:
@@ -191,13 +191,15 @@ class EventStream:
 class Delivery:
     """The listeners and watchers of one agent.
 
+    Args:
+        reduce: is given each event before anyone else, to bring the state up to date.
+
     Attributes:
         current: the event that is being delivered.
     """
 
-    survives_failure = True
-
-    def __init__(self) -> None:
+    def __init__(self, reduce: Callable[[AgentEvent], None]) -> None:
+        self._reduce = reduce
         # Replaced as a whole on each change, so that an emit goes through what was there when it began.
         self._listeners: tuple[Subscription, ...] = ()
         self._watchers: tuple[EventStream, ...] = ()
@@ -233,7 +235,7 @@ class Delivery:
         """Let listeners that failed in an earlier run take part again."""
         self._cut = None
         for subscription in self._listeners:
-            subscription.muted = False
+            subscription.silent = False
 
     async def emit(self, event: AgentEvent) -> None:
         """Deliver an event; returns when all have handled it. A checkpoint only if a handler makes it one.
@@ -243,8 +245,9 @@ class Delivery:
                 Several are a group.
         """
         if self._cut is not None:
-            (cut, listeners, watchers), self._cut = self._cut, None
-            await self._deliver(cut, listeners, watchers)
+            cut, self._cut = self._cut, None
+            await self._deliver(*cut)
+        self._reduce(event)
         await self._deliver(event, self._listeners, self._watchers)
 
     async def _deliver(
@@ -256,7 +259,7 @@ class Delivery:
         try:
             for subscription in listeners:
                 done += 1
-                if subscription.closed or subscription.muted:
+                if subscription.silent:
                     continue
                 try:
                     awaitable = subscription.listener(event)
@@ -265,8 +268,7 @@ class Delivery:
                 except BaseException as exc:  # noqa: BLE001  # sorted out in the call
                     failures.append(self._failed(subscription, exc))
             if watchers:
-                left = watchers
-                watchers = ()
+                left, watchers = watchers, ()
                 await self._hand_to(left, event)
         except BaseException:
             self._cut = (event, listeners[done:], watchers)
@@ -280,7 +282,7 @@ class Delivery:
     def _failed(self, subscription: Subscription, exc: BaseException) -> BaseException:
         cancelled, failure = split_cancelled(exc)
         if failure is not None:
-            subscription.muted = True
+            subscription.silent = True
         if cancelled is not None:
             raise exc
         assert failure is not None

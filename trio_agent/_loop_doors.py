@@ -17,7 +17,8 @@ from trio_agent._agent_events import AgentEvent, ToolResult
 from trio_agent._clock import timestamp_ms
 from trio_agent._errors import AgentError
 from trio_agent._failures import bare, split_cancelled
-from trio_agent._loop import LoopConfig, Run
+from trio_agent._loop import Run
+from trio_agent._loop_config import LoopConfig
 from trio_agent._messages import AgentMessage, AssistantMessage, ToolCall, Usage
 from trio_agent._run_transcript import Pending, tools_by_name
 from trio_agent._stream_fn import StreamFn, get_default_stream_fn

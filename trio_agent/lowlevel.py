@@ -5,7 +5,7 @@ Everything here is real and supported; most applications need none of it.
 
 from trio_agent._abort import AbortHandle as AbortHandle
 from trio_agent._builder import MessageBuilder as MessageBuilder
-from trio_agent._loop import LoopConfig as LoopConfig
+from trio_agent._loop_config import LoopConfig as LoopConfig
 from trio_agent._loop_doors import LoopStream as LoopStream
 from trio_agent._loop_doors import agent_loop as agent_loop
 from trio_agent._loop_doors import agent_loop_continue as agent_loop_continue

@@ -1,0 +1,141 @@
+"""One answer of the model: the request's hooks, the stream, and the final message, which there always is.
+
+Whatever goes wrong on the model's side ends here, as an answer with the stop reason ``error``: an exception of the
+stream function, an illegal event, a stream without an end. What had arrived is kept. Only three things leave: a
+cancellation, what the sink raised, and what a hook raised.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import msgspec
+import trio
+
+from trio_agent._agent_events import MessageEnd, MessageStart, MessageUpdate
+from trio_agent._builder import MessageBuilder
+from trio_agent._clock import timestamp_ms
+from trio_agent._errors import RemoteProtocolError
+from trio_agent._failures import describe
+from trio_agent._hooks import RequestDetails
+from trio_agent._messages import AgentMessage, AssistantMessage
+from trio_agent._models import StreamOptions
+from trio_agent._run_core import RunCore, Turn
+from trio_agent._stream_events import StreamStart
+from trio_agent._stream_fn import StreamFn
+from trio_agent._transcript import Context, View, default_convert_to_llm
+
+__all__ = ["ask_model", "end_answer", "final_answer"]
+
+logger = logging.getLogger("trio_agent")
+
+
+async def ask_model(core: RunCore, turn: Turn, stream_fn: StreamFn) -> AssistantMessage:
+    """Ask the model for the turn's answer, and stream it.
+
+    Returns:
+        The answer, which is in the transcript.
+    """
+    context, options = await _prepare_request(core)
+    turn.asked_at = trio.current_time()
+    builder = turn.builder = MessageBuilder(core.model, timestamp=timestamp_ms(), thinking_level=core.thinking_level)
+    try:
+        await _read(core, turn, builder, stream_fn, context, options)
+        await core.stop_if_aborted()
+        if not builder.finished:
+            raise RemoteProtocolError("the stream ended before the answer was complete")
+    except Exception as exc:
+        if core.sink_failure is not None:
+            # It came through the stream function, which may have made something else of it.
+            raise core.sink_failure from None
+        if builder.finished:
+            logger.warning("closing a complete answer failed", exc_info=exc)
+        else:
+            await core.stop_if_aborted()
+            builder.fail("error", describe(exc))
+    finally:
+        core.cuttable = False
+    return await end_answer(core, turn, builder)
+
+
+async def _prepare_request(core: RunCore) -> tuple[Context, StreamOptions]:
+    hooks, transcript = core.config.hooks, core.transcript
+    if hooks.prepare_request is not None:
+        details = RequestDetails(context=transcript.context, model=core.model, thinking_level=core.thinking_level)
+        update = await core.ask(hooks.prepare_request(details))
+        if update is not None:
+            core.apply(update)
+            core.pending.extend(transcript.declare([]))
+            while core.pending:
+                await core.take_in()
+            await core.stop_if_aborted()
+    context = transcript.context
+    messages: Sequence[AgentMessage] = context.messages
+    if hooks.transform_context is not None:
+        messages = await core.ask(hooks.transform_context(messages))
+    if hooks.convert_to_llm is not None:
+        llm = View(list(hooks.convert_to_llm(messages)))
+    elif hooks.transform_context is not None:
+        llm = View(default_convert_to_llm(messages))
+    else:
+        llm = transcript.for_llm()
+    await core.stop_if_aborted()
+    key = None
+    if hooks.get_api_key is not None:
+        key = await core.ask(hooks.get_api_key(core.model.provider))
+    options = core.config.options
+    level = None if core.thinking_level == "off" else core.thinking_level
+    if key or level != options.reasoning:
+        options = msgspec.structs.replace(options, api_key=key or options.api_key, reasoning=level)
+    return Context(llm, context.tools), options
+
+
+async def _read(
+    core: RunCore, turn: Turn, builder: MessageBuilder, stream_fn: StreamFn, context: Context, options: StreamOptions
+) -> None:
+    abort, emit, add = core.abort, core.sink.emit, builder.add
+    core.cuttable = True
+    async with stream_fn(core.model, context, options) as events:
+        async for event in events:
+            core.cuttable = False
+            if abort.aborted:
+                await core.stop_if_aborted()
+            event = add(event)  # noqa: PLW2901  # the same event, now with its partial message
+            if builder.finished:
+                break
+            if builder.started:
+                try:
+                    if type(event) is not StreamStart:
+                        await emit(MessageUpdate(assistant_message_event=event))
+                    elif not turn.announced:
+                        turn.announced = True
+                        await emit(MessageStart(message=event.partial))
+                except BaseException as exc:
+                    core.note_sink_failure(exc)
+                    raise
+                if abort.aborted:
+                    await core.stop_if_aborted()
+            core.cuttable = True
+        core.cuttable = True
+
+
+async def end_answer(core: RunCore, turn: Turn, builder: MessageBuilder) -> AssistantMessage:
+    """Put the answer into the transcript and close it; one that is not complete ends as aborted."""
+    message = final_answer(turn, builder)
+    if not turn.announced:
+        turn.announced = True
+        await core.emit(MessageStart(message=message))
+    turn.message = message
+    core.commit(message)
+    await core.emit(MessageEnd(message=message))
+    return message
+
+
+def final_answer(turn: Turn, builder: MessageBuilder) -> AssistantMessage:
+    """The message that the answer ends as."""
+    message = builder.result() if builder.finished else builder.fail("aborted", "Operation aborted")
+    if builder.started and message.duration_ms is None:
+        duration = round((trio.current_time() - turn.asked_at) * 1000)
+        message = msgspec.structs.replace(message, duration_ms=duration)
+    return message
