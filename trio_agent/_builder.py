@@ -12,6 +12,7 @@ event: that would make a cycle through a slot that the collector does not look i
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_right
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -49,9 +50,10 @@ from trio_agent._stream_events import (
 __all__ = ["MessageBuilder", "parse_arguments"]
 
 _E = TypeVar("_E", bound=Any)
-_bind_source = cast("Any", _Bound).__dict__["_source"].__set__
-_bind_moment = cast("Any", _Bound).__dict__["_moment"].__set__
+_bind = cast("Any", _Bound).__dict__["_bound"].__set__
 _NEVER = 1 << 62
+_Delta: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta
+_NAMES = {TextDelta: "text", ThinkingDelta: "thinking", ToolCallDelta: "tool call"}
 _BlockEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | TextEnd | ThinkingEnd | ToolCallEnd
 
 
@@ -78,7 +80,7 @@ class _Block:
     # `parts[k]` arrived at moment `moments[k]`; a closed block has its final value instead.
     __slots__ = ("arguments", "closed_at", "final", "id", "kind", "moments", "name", "opened_at", "parts")
 
-    def __init__(self, kind: str, opened_at: int, call_id: str = "", name: str = "") -> None:
+    def __init__(self, kind: type[_Delta], opened_at: int, call_id: str = "", name: str = "") -> None:
         self.kind = kind
         self.opened_at = opened_at
         self.closed_at = _NEVER
@@ -95,9 +97,9 @@ class _Block:
     def at(self, moment: int) -> AssistantContent:
         if self.final is not None and self.closed_at <= moment:
             return self.final
-        if self.kind == "text":
+        if self.kind is TextDelta:
             return TextContent(text=self.text_at(moment))
-        if self.kind == "thinking":
+        if self.kind is ThinkingDelta:
             return ThinkingContent(thinking=self.text_at(moment))
         return ToolCall(id=self.id, name=self.name, arguments=self._complete_arguments(moment))
 
@@ -152,7 +154,7 @@ class MessageBuilder:
         """Fold one event.
 
         Returns:
-            The event with its lazy ``partial``: the same object, or an equal copy if it already belongs to a stream.
+            An equal event with its lazy ``partial``; the one that was given is left alone.
 
         Raises:
             RemoteProtocolError: the event is not legal here; the builder is unchanged and can still be failed.
@@ -162,38 +164,38 @@ class MessageBuilder:
         moment = self._moment + 1
         kind = type(event)
         if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
-            block = self._open.get(event.content_index)
-            if block is None or block.kind != _DELTAS[kind]:
+            index, delta = event.content_index, event.delta
+            block = self._open.get(index)
+            if block is None or block.kind is not kind:
                 raise self._illegal(event)
-            block.parts.append(event.delta)
+            block.parts.append(delta)
             block.moments.append(moment)
+            event = kind(content_index=index, delta=delta)
         else:
             self._fold(event, moment)
+            event = copy.copy(event)
         self._moment = moment
-        if getattr(event, "_source", None) is not None:
-            event = msgspec.structs.replace(event)
-        _bind_source(event, self)
-        _bind_moment(event, moment)
+        _bind(event, (self, moment))
         return event
 
     def _fold(self, event: AssistantMessageEvent, moment: int) -> None:
         match event:
             case TextStart() | ThinkingStart():
-                self._opening(event, _Block("text" if type(event) is TextStart else "thinking", moment))
+                self._opening(event, _Block(TextDelta if type(event) is TextStart else ThinkingDelta, moment))
             case ToolCallStart():
-                self._opening(event, _Block("toolcall", moment, event.id, event.name))
+                self._opening(event, _Block(ToolCallDelta, moment, event.id, event.name))
             case TextEnd():
                 signature = event.content_signature
-                self._closing(event, "text", moment, TextContent(text=event.content, text_signature=signature))
+                self._closing(event, TextDelta, moment, TextContent(text=event.content, text_signature=signature))
             case ThinkingEnd():
                 thinking = ThinkingContent(
                     thinking=event.content,
                     thinking_signature=event.content_signature,
                     redacted=event.redacted,
                 )
-                self._closing(event, "thinking", moment, thinking)
+                self._closing(event, ThinkingDelta, moment, thinking)
             case ToolCallEnd():
-                self._closing(event, "toolcall", moment, event.tool_call)
+                self._closing(event, ToolCallDelta, moment, event.tool_call)
             case StreamStart():
                 if self.started:
                     raise RemoteProtocolError("the answer started twice")
@@ -212,10 +214,10 @@ class MessageBuilder:
         self._blocks[index] = self._open[index] = block
 
     def _closing(
-        self, event: TextEnd | ThinkingEnd | ToolCallEnd, kind: str, moment: int, final: AssistantContent
+        self, event: TextEnd | ThinkingEnd | ToolCallEnd, kind: type[_Delta], moment: int, final: AssistantContent
     ) -> None:
         block = self._open.get(event.content_index)
-        if block is None or block.kind != kind:
+        if block is None or block.kind is not kind:
             raise self._illegal(event)
         del self._open[event.content_index]
         block.final = final
@@ -224,7 +226,7 @@ class MessageBuilder:
     def _illegal(self, event: _BlockEvent) -> RemoteProtocolError:
         index = event.content_index
         block = self._blocks.get(index)
-        state = "was never opened" if block is None else f"is a {block.kind} block"
+        state = "was never opened" if block is None else f"is a {_NAMES[block.kind]} block"
         if block is not None and index not in self._open:
             state += " that is already closed"
         return RemoteProtocolError(f"{_tag(event)!r} arrived for content index {index}, which {state}")
@@ -251,7 +253,7 @@ class MessageBuilder:
     def _finished_block(self, block: _Block) -> AssistantContent:
         if block.final is not None:
             return block.final
-        if block.kind == "toolcall":
+        if block.kind is ToolCallDelta:
             arguments, error = parse_arguments("".join(block.parts))
             return ToolCall(id=block.id, name=block.name, arguments=arguments, arguments_error=error)
         return block.at(self._moment)
@@ -298,9 +300,6 @@ class MessageBuilder:
         arguments = _read_tolerantly(text, arguments if length <= len(text) else {})
         block.arguments = (len(text), arguments)
         return arguments
-
-
-_DELTAS = {TextDelta: "text", ThinkingDelta: "thinking", ToolCallDelta: "toolcall"}
 
 
 def _read_tolerantly(text: str, last: JsonObject) -> JsonObject:

@@ -1,5 +1,4 @@
-"""What is owed when anything but an abort stops a run: the caller's cancellation, Ctrl-C, a failing hook or sink.
-sink.
+"""What is owed when anything but an abort stops a run: a cancellation, Ctrl-C, a failing hook or sink.
 
 First the transcript is closed, synchronously: whatever happens next, it is valid. Then the events that are owed are
 sent, innermost first. If the reason is an ordinary exception nobody is in a hurry, and a cancellation may still come;

@@ -237,7 +237,7 @@ class Delivery:
         for subscription in self._listeners:
             subscription.silent = False
 
-    async def emit(self, event: AgentEvent) -> None:
+    def emit(self, event: AgentEvent) -> Awaitable[None]:
         """Deliver an event; returns when all have handled it. A checkpoint only if a handler makes it one.
 
         Raises:
@@ -245,8 +245,14 @@ class Delivery:
                 Several are a group.
         """
         if self._cut is not None:
-            cut, self._cut = self._cut, None
-            await self._deliver(*cut)
+            return self._emit_after_cut(event)
+        self._reduce(event)
+        return self._deliver(event, self._listeners, self._watchers)
+
+    async def _emit_after_cut(self, event: AgentEvent) -> None:
+        assert self._cut is not None
+        cut, self._cut = self._cut, None
+        await self._deliver(*cut)
         self._reduce(event)
         await self._deliver(event, self._listeners, self._watchers)
 

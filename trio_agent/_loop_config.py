@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -71,8 +71,8 @@ class Sink(Protocol):
         """Append a message to the transcript: synchronous, before any event says that it is there."""
         ...
 
-    async def emit(self, event: AgentEvent, /) -> None:
-        """Deliver an event; returns when it has been handled."""
+    def emit(self, event: AgentEvent, /) -> Awaitable[None]:
+        """Deliver an event; awaiting the result, at once, returns when it has been handled."""
         ...
 
 

@@ -45,9 +45,8 @@ class PartialSource(Protocol):
 class _Bound:
     # A slot of a plain base class is no field of the Struct: it is not encoded, compared or shown. The source must not
     # refer back to the event, as the collector does not look through this slot.
-    __slots__ = ("_moment", "_source")
-    _source: PartialSource
-    _moment: int
+    __slots__ = ("_bound",)
+    _bound: tuple[PartialSource, int]
 
 
 class _Event(_Bound, msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="type"):
@@ -61,10 +60,11 @@ class _Event(_Bound, msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
             RuntimeError: the event was not folded by a builder; events that an agent, a loop or a builder handed out
                 always have a partial message.
         """
-        source: PartialSource | None = getattr(self, "_source", None)
-        if source is None:
+        bound: tuple[PartialSource, int] | None = getattr(self, "_bound", None)
+        if bound is None:
             raise RuntimeError(f"{type(self).__name__} was not folded by a MessageBuilder and has no partial message")
-        return source.partial_at(self._moment)
+        source, moment = bound
+        return source.partial_at(moment)
 
 
 class StreamStart(_Event, tag="start", frozen=True, kw_only=True):
@@ -151,8 +151,11 @@ class ToolCallDelta(_Event, tag="toolcall_delta", frozen=True, kw_only=True):
         Open strings are kept as far as they go and half tokens are left out; a number may still grow. Needs the extra
         ``partial``; without it this is the last reading that was complete JSON, else ``{}``.
         """
-        source: PartialSource | None = getattr(self, "_source", None)
-        return {} if source is None else source.arguments_at(self._moment, self.content_index)
+        bound: tuple[PartialSource, int] | None = getattr(self, "_bound", None)
+        if bound is None:
+            return {}
+        source, moment = bound
+        return source.arguments_at(moment, self.content_index)
 
 
 class ToolCallEnd(_Event, tag="toolcall_end", frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias, cast
 
 import msgspec
 import trio
@@ -244,12 +244,13 @@ class _ScriptedStream:
 
     async def __anext__(self) -> AssistantMessageEvent:
         for step in self._steps:
-            if isinstance(step, float | int):
-                await trio.sleep(step)
+            kind = type(step)
+            if kind is float or kind is int:
+                await trio.sleep(cast("float", step))
             elif isinstance(step, Exception):
                 raise step
             else:
-                return step
+                return cast("AssistantMessageEvent", step)
         raise StopAsyncIteration
 
 
