@@ -57,7 +57,7 @@ def _settle_free_keys(expected: list[JsonObject], seen: list[JsonObject]) -> tup
 
 
 def _settle(expected: JsonObject, seen: JsonObject) -> tuple[JsonObject, JsonObject]:
-    if seen["what"] not in _FREE_KEYS or "text" in seen and seen["text"] not in expected.values():
+    if seen["what"] not in _FREE_KEYS or ("text" in seen and seen["text"] not in expected.values()):
         return expected, seen
     common = [key for key in expected if key in seen and (key != "what" or seen["what"] != "log")]
     return {key: expected[key] for key in common}, {key: seen[key] for key in common}

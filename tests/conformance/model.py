@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from types import TracebackType
-
+from typing import Self
 
 import msgspec
 import trio
@@ -47,7 +47,7 @@ class Answer:
         self._steps: Iterator[JsonObject] = iter(())
         self._message = PartialAnswer(model)
 
-    async def __aenter__(self) -> Answer:
+    async def __aenter__(self) -> Self:
         # A request that is made after the abort takes no entry.
         await trio.lowlevel.checkpoint_if_cancelled()
         await self._stage.pause()

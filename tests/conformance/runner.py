@@ -56,7 +56,7 @@ def scheduled_by(seed: int) -> Iterator[None]:
 async def _play(script: JsonObject, seed: int, watched: bool) -> JsonObject:
     # Late work of tools outlives the steps; what is left at the end is read before it has ended.
     async with trio.open_nursery() as background:
-        stage = Stage(script, background, random.Random(seed) if seed else None)
+        stage = Stage(script, background, random.Random(seed) if seed else None)  # noqa: S311
         stage.tools = {key: make_tool(stage, key) for key in stage.definitions}
         stage.hooks = make_hooks(stage)
         performer = AgentPerformer(stage, watched=True) if watched else PERFORMERS[script.get("mode", "agent")](stage)
