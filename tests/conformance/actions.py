@@ -150,19 +150,19 @@ _PLAIN: dict[str, Callable[[Stage, str, Any], None]] = {
 }
 
 
-async def _try_prompt(agent: Agent, text: str) -> None:
-    await agent.prompt(text)
+async def _try_prompt(stage: Stage, text: str) -> None:
+    await stage.run_agent(text)
 
 
-async def _try_continue(agent: Agent, value: Any) -> None:
-    await agent.continue_()
+async def _try_continue(stage: Stage, value: Any) -> None:
+    await stage.run_agent()
 
 
-async def _try_reset(agent: Agent, value: Any) -> None:
-    agent.reset()
+async def _try_reset(stage: Stage, value: Any) -> None:
+    _agent(stage).reset()
 
 
-_ATTEMPTS: dict[str, tuple[str, Callable[[Agent, Any], Awaitable[None]]]] = {
+_ATTEMPTS: dict[str, tuple[str, Callable[[Stage, Any], Awaitable[None]]]] = {
     "tryPrompt": ("prompt", _try_prompt),
     "tryContinue": ("continue", _try_continue),
     "tryReset": ("reset", _try_reset),
@@ -172,7 +172,7 @@ _ATTEMPTS: dict[str, tuple[str, Callable[[Agent, Any], Awaitable[None]]]] = {
 async def _attempt(stage: Stage, lane: str, name: str, value: Any) -> None:
     action, attempt = _ATTEMPTS[name]
     try:
-        await attempt(_agent(stage), value)
+        await attempt(stage, value)
     except Exception as error:  # noqa: BLE001 - whatever reaches the caller is the observation
         stage.recorder.note(lane, "action", action=action, outcome="error", error=str(error))
     else:

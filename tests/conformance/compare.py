@@ -12,6 +12,7 @@ from .scenario import LISTS, JsonObject, Scenario
 __all__ = ["difference"]
 
 _MISSING: Final = object()
+_WIDEST: Final = 600
 _FREE_KEYS: Final = ("log", "tool.log", "prepareArguments")
 """Log entries for which the format names no keys beyond what they are; texts in them must agree."""
 
@@ -86,7 +87,10 @@ def _report(where: str, expected: Any, seen: Any) -> str:
 
 
 def _show(value: Any) -> str:
-    return "nothing" if value is _MISSING else json.dumps(value, ensure_ascii=False)
+    if value is _MISSING:
+        return "nothing"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _WIDEST else f"{text[:_WIDEST]} ..."
 
 
 def _deepest(expected: Any, seen: Any, path: str = "") -> tuple[str, Any, Any]:

@@ -22,7 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     # The options are unknown when a run does not start in this directory.
     if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", range(metafunc.config.getoption("--seeds", default=1)), ids="seed{}".format)
+        seeds: int = metafunc.config.getoption("--seeds", default=1) or 1
+        metafunc.parametrize("seed", range(seeds), ids="seed{}".format)
     if "scenario" in metafunc.fixturenames:
         directory = Path(metafunc.config.getoption("--scenarios", default=None) or OWN_SCENARIOS)
         scenarios = load(directory)

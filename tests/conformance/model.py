@@ -121,7 +121,8 @@ class PartialAnswer:
             event |= self._close(kind, step)
         elif part in ("done", "error"):
             event["message" if part == "done" else "error"] = self._whole(step)
-        return msgspec.convert(plain(event), AssistantMessageEvent)
+        folded: AssistantMessageEvent = msgspec.convert(plain(event), AssistantMessageEvent)
+        return folded
 
     def _open(self, kind: str, step: JsonObject) -> None:
         index = step["contentIndex"]

@@ -46,7 +46,8 @@ class Normaliser:
             self._shorten_tools(raw)
         if "durationMs" in raw:
             raw["durationMs"] = "*"
-        return self.texts(raw)
+        shown: JsonObject = self.texts(raw)
+        return shown
 
     def messages(self, messages: Iterable[Any]) -> list[JsonObject]:
         return [self.message(message) for message in messages]

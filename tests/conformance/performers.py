@@ -79,7 +79,6 @@ class AgentPerformer(Performer):
 
     def __init__(self, stage: Stage, *, watched: bool = False) -> None:
         super().__init__(stage)
-        self._watched = watched
         options = stage.options
         self.agent = stage.agent = Agent(
             stage.model,
@@ -94,7 +93,9 @@ class AgentPerformer(Performer):
             steering_mode=options.get("steeringMode", "one-at-a-time"),
             follow_up_mode=options.get("followUpMode", "one-at-a-time"),
         )
-        if not watched:
+        if watched:
+            stage.watcher = self.record
+        else:
             self.agent.subscribe(self.record)
         for name in self._subscribed_first:
             stage.subscribe(name)
@@ -115,21 +116,10 @@ class AgentPerformer(Performer):
         elif not isinstance(prompt, str):
             prompt = self.stage.message(prompt)
         images = msgspec.convert(step.get("images", ()), tuple[ImageContent, ...])
-        if self._watched:
-            await self._watch(self.agent.run(prompt, images=images))
-        else:
-            await self.agent.prompt(prompt, images=images)
+        await self.stage.run_agent(prompt, images=images)
 
     async def _continue(self, step: JsonObject, lane: str) -> None:
-        if self._watched:
-            await self._watch(self.agent.run())
-        else:
-            await self.agent.continue_()
-
-    async def _watch(self, watched: Any) -> None:
-        async with watched as run:
-            async for event in run:
-                await self.record(event)
+        await self.stage.run_agent()
 
     async def _reset(self, step: JsonObject, lane: str) -> None:
         self.agent.reset()

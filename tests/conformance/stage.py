@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import trio
 
-from trio_agent import Agent, Context, Hooks, Subscription, Tool
+from trio_agent import Agent, Context, Hooks, ImageContent, Subscription, Tool
 from trio_agent.lowlevel import AbortHandle
 
 from .recorder import Recorder
@@ -32,6 +32,7 @@ class Stage:
         self.recorder = Recorder(script.get("observe", {}))
         self.background = background
         self.agent: Agent | None = None
+        self.watcher: Callable[[Any], Awaitable[None]] | None = None
         self.abort_handle: AbortHandle | None = None
         self.hooks = Hooks()
         self.tools: dict[str, Tool] = {}
@@ -79,6 +80,18 @@ class Stage:
 
     def unsubscribe(self, name: str) -> None:
         self.subscriptions.pop(name).close()
+
+    async def run_agent(self, prompt: Any = None, *, images: Sequence[ImageContent] = ()) -> None:
+        """Prompt the agent, or let it continue, in the way in which this performance is watched."""
+        assert self.agent is not None
+        if self.watcher is not None:
+            async with self.agent.run(prompt, images=images) as run:
+                async for event in run:
+                    await self.watcher(event)
+        elif prompt is None:
+            await self.agent.continue_()
+        else:
+            await self.agent.prompt(prompt, images=images)
 
     def abort(self) -> None:
         if self.agent is not None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import trio
 
-from trio_agent import AssistantMessage, Context, Hooks, Tool, ToolCall, ToolContext, ToolResult, Usage
-from trio_agent.lowlevel import AbortHandle, LoopConfig, ToolOutcome, run_tool_call
+from trio_agent import AssistantMessage, Context, Hooks, Tool, ToolCall, ToolContext, ToolOutcome, ToolResult, Usage
+from trio_agent.lowlevel import AbortHandle, LoopConfig, run_tool_call
 
 from .actions import perform
 from .scenario import JsonObject
@@ -47,7 +47,7 @@ def _preparation(stage: Stage, name: str, script: JsonObject | None) -> Callable
         if "throw" in script:
             raise ScriptedError(script["throw"])
         renamed = script.get("rename", {})
-        return {renamed.get(key, key): value for key, value in raw.items()} | script.get("set", {})
+        return {**{renamed.get(key, key): value for key, value in raw.items()}, **script.get("set", {})}
 
     return prepare
 
@@ -71,15 +71,19 @@ class _Call:
         self._note("tool.start", name=self._name, args=copy.deepcopy(self._arguments))
         outcome = "throw"
         try:
-            with trio.CancelScope(shield=self._script.get("shield", False)):
-                await self._stage.pause()
-                result = await self._steps()
+            result = await self._shielded_steps() if self._script.get("shield") else await self._steps()
             outcome = "return"
         finally:
             self._note("tool.end", name=self._name, outcome=outcome)
         return result
 
+    async def _shielded_steps(self) -> ToolResult:
+        with trio.CancelScope(shield=True):
+            return await self._steps()
+        raise AssertionError("nobody cancels this scope")
+
     async def _steps(self) -> ToolResult:
+        await self._stage.pause()
         steps = self._script.get("scripts", {}).get(self._id, self._script.get("script", ()))
         for step in steps:
             [(kind, value)] = step.items()
