@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -30,7 +31,7 @@ from trio_agent import (
 from .actions import perform
 from .scenario import JsonObject
 from .stage import Stage
-from .values import AGES_AGO, ScriptedError, keep_last, role_of, roles, to_model, to_result_content
+from .values import TIMESTAMP, ScriptedError, keep_last, role_of, roles, to_model, to_result_content
 
 __all__ = ["make_hooks"]
 
@@ -42,16 +43,16 @@ def make_hooks(stage: Stage) -> Hooks:
 
 
 class _Rules:
-    # The rules of one hook. `play` plays the first one that fits and returns it, or an empty rule.
+    # The rules of one hook. `play` plays the first one that fits and returns it, or an empty rule. A call is counted
+    # before anything else can happen in it.
     def __init__(self, stage: Stage, rules: list[JsonObject]) -> None:
         self._stage = stage
         self._rules = rules
         self._used = [0] * len(rules)
-        self.calls = 0
+        self._calls = itertools.count(1)
 
-    def count(self) -> int:
-        self.calls += 1
-        return self.calls
+    def next_call(self) -> int:
+        return next(self._calls)
 
     def _fits(self, number: int, known: JsonObject) -> bool:
         rule = self._rules[number]
@@ -99,7 +100,7 @@ def _before_tool_call(stage: Stage, script: list[JsonObject]) -> Any:
 
     async def before_tool_call(details: ToolCallDetails) -> BlockToolCall | ReplaceArguments | None:
         await stage.pause()
-        call = rules.count()
+        call = rules.next_call()
         fields = _tool_call_fields(stage, details)
         stage.recorder.note("main", "hook.beforeToolCall", **fields)
         rule = await rules.play("main", call, id=fields["id"], name=fields["name"])
@@ -118,7 +119,7 @@ def _after_tool_call(stage: Stage, script: list[JsonObject]) -> Any:
 
     async def after_tool_call(details: ToolResultDetails) -> ToolResultPatch | None:
         await stage.pause()
-        call = rules.count()
+        call = rules.next_call()
         fields = _tool_call_fields(stage, details)
         lane = f"tool:{fields['id']}"
         stage.recorder.note(lane, "hook.afterToolCall", **fields)
@@ -146,7 +147,7 @@ def _turn_hook(stage: Stage, what: str, script: list[JsonObject]) -> Callable[[T
 
     async def play(details: TurnDetails) -> JsonObject:
         await stage.pause()
-        call = rules.count()
+        call = rules.next_call()
         fields = stage.recorder.turn(details.message, details.tool_results, details.context, details.new_messages)
         stage.recorder.note("main", what, call=call, **fields)
         rule = await rules.play("main", call)
@@ -184,7 +185,7 @@ def _prepare_request(stage: Stage, script: list[JsonObject]) -> Any:
 
     async def prepare_request(details: RequestDetails) -> RequestUpdate | None:
         await stage.pause()
-        call = rules.count()
+        call = rules.next_call()
         stage.recorder.note(
             "main",
             "hook.prepareRequest",
@@ -217,11 +218,11 @@ def _new_context(stage: Stage, context: Context, change: JsonObject) -> Context:
 
 
 def _transform_context(stage: Stage, script: JsonObject) -> Any:
-    rules = _Rules(stage, [])
+    calls = itertools.count(1)
 
     async def transform_context(messages: Sequence[Any]) -> list[Any]:
         await stage.pause()
-        call = rules.count()
+        call = next(calls)
         stage.recorder.note("main", "hook.transformContext", call=call, roles=roles(messages))
         if "sleep" in script:
             await trio.sleep(script["sleep"] / 1000)
@@ -233,10 +234,10 @@ def _transform_context(stage: Stage, script: JsonObject) -> Any:
 
 
 def _convert_to_llm(stage: Stage, script: JsonObject) -> Any:
-    rules = _Rules(stage, [])
+    calls = itertools.count(1)
 
     def convert_to_llm(messages: Sequence[Any]) -> list[Any]:
-        call = rules.count()
+        call = next(calls)
         stage.recorder.note("main", "hook.convertToLlm", roles=roles(messages))
         _throw_at(script, call)
         return [
@@ -252,16 +253,16 @@ def _as_user(message: Any) -> UserMessage:
     text = getattr(message, "text", None)
     if text is None:
         text = message.content
-    return UserMessage(content=f"[{role_of(message)}] {text}", timestamp=AGES_AGO)
+    return UserMessage(content=f"[{role_of(message)}] {text}", timestamp=TIMESTAMP)
 
 
 def _get_api_key(stage: Stage, script: JsonObject) -> Any:
-    rules = _Rules(stage, [])
+    calls = itertools.count(1)
     keys: list[str | None] = script["keys"]
 
     async def get_api_key(provider: str) -> str | None:
         await stage.pause()
-        call = rules.count()
+        call = next(calls)
         key = keys[min(call, len(keys)) - 1]
         stage.recorder.note("main", "hook.getApiKey", call=call, provider=provider, key=key)
         return key
@@ -270,11 +271,11 @@ def _get_api_key(stage: Stage, script: JsonObject) -> Any:
 
 
 def _message_source(what: str, stage: Stage, script: JsonObject) -> Any:
-    rules = _Rules(stage, [])
+    calls = itertools.count(1)
 
     async def source() -> list[Any]:
         await stage.pause()
-        call = rules.count()
+        call = next(calls)
         polls = script.get("polls", [])
         messages = stage.messages(polls[call - 1]) if call <= len(polls) else []
         stage.recorder.note("main", what, call=call, returned=len(messages))

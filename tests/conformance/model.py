@@ -16,7 +16,7 @@ from trio_agent import AssistantMessageEvent, Context, Model, ModelError, Stream
 from .normalise import plain
 from .scenario import JsonObject
 from .stage import Stage
-from .values import AssistantJson
+from .values import ASSISTANT_DEFAULTS
 
 __all__ = ["ScriptedModel"]
 
@@ -106,7 +106,7 @@ class PartialAnswer:
     """The message as far as its source has come, and the events that carry what is needed to fold it."""
 
     def __init__(self, model: Model) -> None:
-        self._base = {**AssistantJson, "provider": model.provider, "api": model.api, "model": model.id}
+        self._base = {**ASSISTANT_DEFAULTS, "provider": model.provider, "api": model.api, "model": model.id}
         self._blocks: dict[int, JsonObject] = {}
         self._argument_text: dict[int, str] = {}
 

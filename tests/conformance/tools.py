@@ -14,7 +14,7 @@ from trio_agent.lowlevel import AbortHandle, LoopConfig, run_tool_call
 from .actions import perform
 from .scenario import JsonObject
 from .stage import Stage
-from .values import AGES_AGO, ScriptedError, to_result, tool_declaration
+from .values import TIMESTAMP, ScriptedError, to_result, tool_declaration
 
 __all__ = ["make_tool", "nested_call"]
 
@@ -190,5 +190,5 @@ def _no_answer(stage: Stage) -> AssistantMessage:
         model=model.id,
         usage=Usage.zero(),
         stop_reason="stop",
-        timestamp=AGES_AGO,
+        timestamp=TIMESTAMP,
     )

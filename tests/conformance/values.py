@@ -25,7 +25,7 @@ from trio_agent import (
 from .scenario import JsonObject
 
 __all__ = [
-    "AssistantJson",
+    "ASSISTANT_DEFAULTS",
     "ScriptedError",
     "canonical_json",
     "keep_last",
@@ -39,12 +39,12 @@ __all__ = [
     "tool_declaration",
 ]
 
-AGES_AGO: Final = 1
+TIMESTAMP: Final = 1
 """Timestamp of every message: observations leave timestamps out."""
 
 ZERO_USAGE: Final[JsonObject] = msgspec.to_builtins(Usage.zero())
 
-AssistantJson: Final[JsonObject] = {
+ASSISTANT_DEFAULTS: Final[JsonObject] = {
     "role": "assistant",
     "content": [],
     "api": "scripted",
@@ -52,7 +52,7 @@ AssistantJson: Final[JsonObject] = {
     "model": "model-a",
     "usage": ZERO_USAGE,
     "stopReason": "stop",
-    "timestamp": AGES_AGO,
+    "timestamp": TIMESTAMP,
 }
 """What an assistant message needs beyond what a scenario says."""
 
@@ -89,16 +89,16 @@ def to_message(value: str | JsonObject, tools: JsonObject) -> Any:
         tools: definitions by key, for system messages that declare some of them.
     """
     if isinstance(value, str):
-        return UserMessage(content=value, timestamp=AGES_AGO)
+        return UserMessage(content=value, timestamp=TIMESTAMP)
     match value["role"]:
         case "user":
-            return msgspec.convert({**value, "timestamp": AGES_AGO}, UserMessage)
+            return msgspec.convert({**value, "timestamp": TIMESTAMP}, UserMessage)
         case "system":
             return _system_message(value, tools)
         case "assistant":
             return _assistant_message(value)
         case "toolResult":
-            filled = {"isError": False, **value, "content": _blocks(value["content"]), "timestamp": AGES_AGO}
+            filled = {"isError": False, **value, "content": _blocks(value["content"]), "timestamp": TIMESTAMP}
             return msgspec.convert(filled, ToolResultMessage)
         case role:
             fields = {key: field for key, field in value.items() if key != "role"}
@@ -106,7 +106,7 @@ def to_message(value: str | JsonObject, tools: JsonObject) -> Any:
 
 
 def _system_message(value: JsonObject, tools: JsonObject) -> SystemMessage:
-    filled = {"content": "", **value, "timestamp": AGES_AGO}
+    filled = {"content": "", **value, "timestamp": TIMESTAMP}
     if "toolsAdded" in value:
         filled["toolsAdded"] = [tool_declaration(key, tools[key]) for key in value["toolsAdded"]]
     if "toolsRemoved" in value:
@@ -117,7 +117,7 @@ def _system_message(value: JsonObject, tools: JsonObject) -> SystemMessage:
 def _assistant_message(value: JsonObject) -> AssistantMessage:
     content = _blocks(value["content"])
     calls = any(block["type"] == "toolCall" for block in content)
-    filled = {**AssistantJson, "stopReason": "toolUse" if calls else "stop", **value, "content": content}
+    filled = {**ASSISTANT_DEFAULTS, "stopReason": "toolUse" if calls else "stop", **value, "content": content}
     return msgspec.convert(filled, AssistantMessage)
 
 
