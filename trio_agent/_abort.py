@@ -6,7 +6,7 @@ and returns. The handle knows nothing of runs; whoever waits for something that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 __all__ = ["AbortHandle"]
@@ -36,7 +36,7 @@ class AbortHandle:
                 cut()
 
     @contextmanager
-    def cutting(self, cut: Callable[[], None]) -> Iterator[None]:
+    def cutting(self, cut: Callable[[], None]) -> Generator[None]:
         """While the block runs, an abort calls ``cut``, which must not raise or block."""
         self._cuts.append(cut)
         try:

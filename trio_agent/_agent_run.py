@@ -150,11 +150,12 @@ class AgentRun:
         self._handle.abort()
         cancellation: BaseException | None = None
         try:
-            await self._nursery_manager.__aexit__(None, None, None)
-        except BaseException as group:  # noqa: BLE001  # sorted out below
+            # Not shielded: the run closes within its own grace, and the nursery waits for no one else.
+            await self._nursery_manager.__aexit__(None, None, None)  # noqa: ASYNC102
+        except BaseException as group:  # noqa: BLE001, ASYNC103  # sorted out below
             cancellation, crash = split_cancelled(group)
             if crash is not None:
-                raise bare(crash) from exc
+                raise bare(crash) from exc  # noqa: ASYNC104
         if exc is not None and split_cancelled(exc)[1] is not None:
             if self._error is not None:
                 exc.add_note(f"the run failed, too: {type(self._error).__name__}: {describe(self._error)}")

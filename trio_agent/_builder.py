@@ -73,7 +73,7 @@ def parse_arguments(text: str) -> tuple[JsonObject, str | None]:
         return {}, f"the arguments are not valid JSON ({exc})"
     if not isinstance(value, dict):
         return {}, f"the arguments must be a JSON object, not {type(value).__name__}"
-    return value, None
+    return cast("JsonObject", value), None
 
 
 class _Block:
@@ -170,7 +170,7 @@ class MessageBuilder:
                 raise self._illegal(event)
             block.parts.append(delta)
             block.moments.append(moment)
-            event = kind(content_index=index, delta=delta)
+            event = cast("_E", kind(content_index=index, delta=delta))
         else:
             self._fold(event, moment)
             event = copy.copy(event)

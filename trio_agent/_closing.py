@@ -41,7 +41,7 @@ async def close(core: RunCore, make_batch: Callable[[AssistantMessage], ToolBatc
     if isinstance(exc, Exception):
         try:
             await _send(core, owed, failures)
-        except trio.Cancelled:
+        except trio.Cancelled:  # noqa: ASYNC103  # `exc` goes on, and weighs more
             with trio.move_on_after(grace, shield=True):
                 await _send(core, owed, failures)
     elif grace > 0:

@@ -271,12 +271,12 @@ class Delivery:
                     awaitable = subscription.listener(event)
                     if awaitable is not None:
                         await awaitable
-                except BaseException as exc:  # noqa: BLE001  # sorted out in the call
+                except BaseException as exc:  # noqa: BLE001, ASYNC103  # sorted out in the call
                     failures.append(self._failed(subscription, exc))
             if watchers:
                 left, watchers = watchers, ()
                 await self._hand_to(left, event)
-        except BaseException:
+        except BaseException:  # noqa: ASYNC103
             self._cut = (event, listeners[done:], watchers)
             if not failures:
                 raise

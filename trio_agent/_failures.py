@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import trio
 
 __all__ = ["bare", "describe", "split_cancelled"]
@@ -10,7 +12,8 @@ __all__ = ["bare", "describe", "split_cancelled"]
 def describe(exc: BaseException) -> str:
     """The text of an exception for a model or a message: its own, its leaves', or at least its type's name."""
     if isinstance(exc, BaseExceptionGroup):
-        return "; ".join(f"{type(leaf).__name__}: {describe(leaf)}" for leaf in leaves(exc))
+        found = leaves(cast("BaseException", exc))
+        return "; ".join(f"{type(leaf).__name__}: {describe(leaf)}" for leaf in found)
     try:
         text = str(exc)
     except Exception:  # noqa: BLE001
@@ -21,7 +24,8 @@ def describe(exc: BaseException) -> str:
 def leaves(exc: BaseException) -> list[BaseException]:
     """The exceptions in a group that are no groups, in order; the exception itself if it is none."""
     if isinstance(exc, BaseExceptionGroup):
-        return [leaf for inner in exc.exceptions for leaf in leaves(inner)]
+        group = cast("BaseExceptionGroup[BaseException]", exc)
+        return [leaf for inner in group.exceptions for leaf in leaves(inner)]
     return [exc]
 
 
@@ -30,7 +34,7 @@ def split_cancelled(exc: BaseException) -> tuple[BaseException | None, BaseExcep
     if isinstance(exc, trio.Cancelled):
         return exc, None
     if isinstance(exc, BaseExceptionGroup):
-        return exc.split(trio.Cancelled)
+        return cast("BaseExceptionGroup[BaseException]", exc).split(trio.Cancelled)
     return None, exc
 
 
@@ -41,10 +45,8 @@ def bare(exc: BaseException) -> BaseException:
     ``Exception``, if there is one; else the only real error; else, for several real errors, the group of these. A group
     of cancellations alone stays as it is, for the scopes around it to take apart.
     """
-    if not isinstance(exc, BaseExceptionGroup):
-        return exc
     _, real = split_cancelled(exc)
-    if real is None:
+    if real is None or not isinstance(exc, BaseExceptionGroup):
         return exc
     errors = leaves(real)
     for error in errors:

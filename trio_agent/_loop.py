@@ -138,7 +138,7 @@ class Run:
                 if core.running:
                     await self._wind_up()
         except BaseException as exc:
-            await close(core, self._batch, exc)
+            await close(core, self._batch, exc)  # noqa: ASYNC102  # shields itself, within the grace
             raise
         finally:
             core.put_back()

@@ -121,7 +121,7 @@ class Slots:
         except BaseException as exc:  # noqa: BLE001  # it goes on
             for slot in won:
                 slot.give_back()
-            raise bare(exc) from None
+            raise bare(exc) from None  # noqa: ASYNC104  # cancellations go on in their group
         for slot in won[1:]:
             # Both came in the same scheduler pass.
             slot.give_back()

@@ -176,10 +176,8 @@ class ToolBatch:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._host, ready)
                     await self._pump()
-        except BaseException as exc:
-            if isinstance(exc, BaseExceptionGroup):
-                raise bare(exc) from None
-            raise
+        except BaseExceptionGroup as group:
+            raise bare(group) from None  # noqa: ASYNC104  # cancellations go on in their group
 
     def _cut(self) -> None:
         if self._tools_scope is not None:
@@ -190,17 +188,17 @@ class ToolBatch:
     async def _host(self, ready: list[CallState]) -> None:
         try:
             for segment in _segments(ready):
+                if self._runner.abort.aborted:
+                    break
                 async with trio.open_nursery() as nursery:
                     self._tools_scope = nursery.cancel_scope
-                    if self._runner.abort.aborted:
-                        break
-                    await self._start(segment, nursery)
+                    self._start(segment, nursery)
         finally:
             self._tools_scope = None
             self._host_done = True
             self._wake()
 
-    async def _start(self, segment: list[CallState], nursery: trio.Nursery) -> None:
+    def _start(self, segment: list[CallState], nursery: trio.Nursery) -> None:
         # One feeder for each set of limiters: a full one must not hold back calls that are not under it.
         groups: dict[tuple[trio.CapacityLimiter, ...], list[CallState]] = {}
         for state in segment:
@@ -406,7 +404,7 @@ class _InOwnContext:
             while True:
                 try:
                     value = yield trap
-                except BaseException as exc:  # noqa: BLE001  # it goes into the coroutine
+                except BaseException as exc:  # noqa: BLE001, ASYNC103  # it goes into the coroutine
                     trap = run(throw, exc)
                 else:
                     trap = run(send, value)

@@ -236,8 +236,8 @@ class ToolRunner:
             result, is_error = await self._ask_after(state, result, is_error)
         state.end(result, is_error=is_error)
 
-    async def _run_in_scope(self, state: CallState, tool: Tool, timeout: float | None) -> tuple[ToolResult, bool]:
-        deadline = trio.current_time() + timeout if timeout is not None else float("inf")
+    async def _run_in_scope(self, state: CallState, tool: Tool, seconds: float | None) -> tuple[ToolResult, bool]:
+        deadline = trio.current_time() + seconds if seconds is not None else float("inf")
         result: tuple[ToolResult, bool] | None = None
         with trio.CancelScope(deadline=deadline) as scope:
             state.scope = scope
@@ -249,7 +249,7 @@ class ToolRunner:
             return result
         if state.cancel_requested:
             return error_result(f'Tool "{state.call.name}" was cancelled'), True
-        return error_result(f'Tool "{state.call.name}" timed out after {timeout:g} s'), True
+        return error_result(f'Tool "{state.call.name}" timed out after {seconds:g} s'), True
 
     async def _run(self, state: CallState, tool: Tool) -> tuple[ToolResult, bool]:
         assert state.bound is not None
@@ -263,10 +263,10 @@ class ToolRunner:
             if failure is not None:
                 error = error_result(self._report(state, failure))
                 if cancelled is None:
-                    return error, True
+                    return error, True  # noqa: ASYNC104  # there is no cancellation in it
                 state.end(error, is_error=True)
                 state.stop_clock()
-                raise cancelled from None
+                raise cancelled from None  # noqa: ASYNC104  # the cancellation alone
             self._interrupt_if_aborted(state)
             raise
         return result, result.is_error

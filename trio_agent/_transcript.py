@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, TypeVar, cast, overload
 
 import msgspec
 
@@ -67,7 +67,8 @@ class View(Sequence[T], Generic[T]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, (View, list, tuple)):
-            return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+            items = cast("Sequence[object]", other)
+            return len(self) == len(items) and all(a == b for a, b in zip(self, items, strict=True))
         return NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
