@@ -1,29 +1,48 @@
 """Arguments of a call: checked against what the tool declares, and brought into the form its body takes.
 
-Two kinds of tools, one interface: ``SignatureArguments`` makes the typed values of a function's parameters,
-``SchemaArguments`` checks any JSON Schema. Pure logic; ``_tools.py`` is above. jsonschema is imported when a schema is
-first needed and not before.
+Two kinds of tools, one interface. ``SignatureArguments`` converts to the types of a function's parameters,
+``SchemaArguments`` checks any JSON Schema; both coerce what does not fit at first, in the same way. Pure logic, made of
+``_json_schema.py``, ``_coerce.py`` and ``_checker.py``; ``_tools.py`` is above.
+
+A call that fits as it came, which is nearly every one, costs a function tool one conversion and nothing else.
 """
 
 from __future__ import annotations
 
+import functools
+import json
+import sys
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Protocol, cast
+from types import UnionType
+from typing import Annotated, Any, Final, Protocol, TypeAlias, Union, cast, get_args, get_origin
 
 import msgspec
+from msgspec import inspect as types
 
+from trio_agent._checker import Checker, check_schema, non_finite, path_text
+from trio_agent._coerce import Coercer
 from trio_agent._errors import ToolArgumentsError, ToolDefinitionError
-from trio_agent._messages import JsonObject
-from trio_agent._signature import Signature
+from trio_agent._json_schema import decode_extra, json_type, parameters_schema
+from trio_agent._messages import JsonObject, JsonValue
+from trio_agent._signature import NO_DEFAULT, Annotation, Parameter, subtypes
+from trio_agent._text import clean_text, shortened
 
-__all__ = ["Arguments", "BoundArguments", "SchemaArguments", "SignatureArguments"]
+__all__ = ["Arguments", "Binder", "BoundArguments", "SchemaArguments", "SignatureArguments", "reworded"]
+
+_LONGEST_FAILURE: Final = 1500
+_LONGEST_PROBLEMS: Final = 900
+_LONGEST_PROBLEM: Final = 300
+
+
+Binder: TypeAlias = "Callable[[JsonObject], BoundArguments]"
 
 
 class BoundArguments(msgspec.Struct):
     """Arguments that fit.
 
     Attributes:
-        value: what the body of the tool takes; it shares nothing mutable with anything else.
+        value: what the body of the tool takes; it shares nothing mutable with the call's message or with ``arguments``.
     """
 
     _source: JsonObject
@@ -32,11 +51,10 @@ class BoundArguments(msgspec.Struct):
 
     @property
     def arguments(self) -> JsonObject:
-        """The arguments as JSON, coerced: a fresh object, copied from the source when it is first asked for."""
-        arguments = self._arguments
-        if arguments is None:
-            arguments = self._arguments = msgspec.to_builtins(self._source)
-        return cast("JsonObject", arguments)
+        """The arguments as JSON, coerced: a fresh object, made when it is first asked for, as few calls need it."""
+        if self._arguments is None:
+            self._arguments = cast("JsonObject", msgspec.to_builtins(self._source))
+        return self._arguments
 
 
 class Arguments(Protocol):
@@ -47,65 +65,210 @@ class Arguments(Protocol):
         """JSON Schema of the arguments, the same object each time."""
         ...
 
-    def bind(self, tool_name: str, arguments: JsonObject) -> BoundArguments:
-        """Check the arguments and bring them into the form the body takes.
+    def binder(self, tool_name: str) -> Binder:
+        """The function that checks the arguments of a call and brings them into the form the body takes.
 
-        Raises:
-            ToolArgumentsError: they do not fit; its text is for the model.
+        It does not modify them, and raises ``ToolArgumentsError`` with a text for the model if they do not fit.
         """
         ...
 
 
 class SignatureArguments:
-    """The parameters of a function."""
+    """The parameters of a function, as a Struct with one field for each."""
 
-    def __init__(self, signature: Signature) -> None:
-        self._struct = signature.struct
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
+        self._parameters = tuple(parameters)
+        self._struct = msgspec.defstruct(
+            "Arguments",
+            [_field(parameter) for parameter in self._parameters],
+            kw_only=True,
+            forbid_unknown_fields=True,
+        )
+        self._convert = _converter(self._struct)
 
-    @cached_property
+    @property
     def schema(self) -> JsonObject:
         """JSON Schema of the parameters."""
-        (schema,), components = msgspec.json.schema_components([self._struct])
-        root: JsonObject = dict(components.pop(schema["$ref"].rpartition("/")[2]))
-        root.pop("title", None)
-        if components:
-            root["$defs"] = components
-        return root
+        return self._schema
 
-    def bind(self, tool_name: str, arguments: JsonObject) -> BoundArguments:
-        """See ``Arguments.bind``."""
+    @cached_property
+    def _schema(self) -> JsonObject:
+        return parameters_schema(self._parameters)
+
+    @cached_property
+    def _checker(self) -> Checker:
+        return Checker(self.schema)
+
+    def binder(self, tool_name: str) -> Binder:
+        """See ``Arguments.binder``."""
+        convert = self._convert
+        bind_coerced = self._bind_coerced
+        if convert is None:
+            struct = self._struct
+            convert_plain = msgspec.convert
+
+            def bind_plain(arguments: JsonObject) -> BoundArguments:
+                try:
+                    return BoundArguments(arguments, convert_plain(arguments, struct))
+                except msgspec.ValidationError:
+                    return bind_coerced(tool_name, arguments)
+
+            return bind_plain
+
+        def bind(arguments: JsonObject) -> BoundArguments:
+            try:
+                return BoundArguments(arguments, convert(arguments))
+            except msgspec.ValidationError:
+                return bind_coerced(tool_name, arguments)
+
+        return bind
+
+    def _bind_coerced(self, tool_name: str, arguments: JsonObject) -> BoundArguments:
+        given = _as_object(tool_name, arguments)
+        coerced = Coercer(self.schema, self._checker.fits).coerce(given)
         try:
-            return BoundArguments(arguments, msgspec.convert(arguments, self._struct))
+            value = msgspec.convert(coerced, self._struct) if self._convert is None else self._convert(coerced)
+            return BoundArguments(coerced, value)
         except msgspec.ValidationError as exc:
-            raise ToolArgumentsError(_failure(tool_name, [str(exc)], arguments)) from None
+            # The schema tells all that is wrong, msgspec only the first; but some rules the schema cannot express.
+            problems = self._checker.problems(coerced) or [reworded(exc)]
+            raise ToolArgumentsError(_failure(tool_name, problems, arguments)) from None
+
+
+def _converter(struct: type[msgspec.Struct]) -> Callable[[JsonObject], msgspec.Struct] | None:
+    # With no more options than the types need, as each costs as much as a field; `None` if they need none.
+    parts = list(subtypes(types.type_info(struct)))
+    options: dict[str, Any] = {}
+    if any(isinstance(part, types.CustomType) for part in parts):
+        options["dec_hook"] = decode_extra
+    if any(isinstance(part, types.DictType) and not isinstance(part.key_type, types.StrType) for part in parts):
+        options["str_keys"] = True
+    convert: Callable[[Any], msgspec.Struct] = functools.partial(msgspec.convert, type=struct, **options)
+    is_open = any(isinstance(part, types.AnyType) for part in parts)
+    if not is_open and all(_is_bounded(part) for part in parts if isinstance(part, types.FloatType)):
+        return convert if options else None
+
+    def careful(arguments: JsonObject) -> msgspec.Struct:
+        if (path := non_finite(arguments)) is not None:
+            raise msgspec.ValidationError(f"not a JSON number - at `$.{path_text(path)}`")
+        # Values of an open type are taken over as they are, so the call's own must not be among them.
+        return convert(msgspec.to_builtins(arguments) if is_open else arguments)
+
+    return careful
+
+
+def _is_bounded(number: types.FloatType) -> bool:
+    return (number.ge, number.gt) != (None, None) and (number.le, number.lt) != (None, None)
+
+
+def _finite(annotation: Annotation) -> Annotation:
+    # msgspec takes NaN and the infinities for floats unless there are bounds, which cost nothing.
+    origin: Any = get_origin(annotation)
+    args = get_args(annotation)
+    if annotation is float:
+        return Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+    if origin in {Union, UnionType}:
+        return Union[tuple(_finite(arg) for arg in args)]  # noqa: UP007
+    if origin in {list, tuple, dict, set, frozenset}:
+        return origin[tuple(_finite(arg) for arg in args)]
+    return annotation
+
+
+def _field(parameter: Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
+    annotation = _finite(parameter.annotation)
+    if parameter.default is NO_DEFAULT:
+        return parameter.name, annotation
+    # Through a factory, so that the function gets the very object that it declared, mutable or not.
+    return (
+        parameter.name,
+        parameter.annotation,
+        msgspec.field(default_factory=functools.partial(_same, parameter.default)),
+    )
+
+
+def _same(value: Any) -> Any:  # noqa: ANN401
+    return value
+
+
+def reworded(exc: msgspec.ValidationError) -> str:
+    """What msgspec says of a value, in the form in which models get all problems."""
+    message, _, path = str(exc).partition(" - at ")
+    path = path.strip("`").removeprefix("$").replace("[...]", ".*").replace("[", ".").replace("]", "").strip(".")
+    return f"{path or 'root'}: {message[:1].lower()}{message[1:]}"
 
 
 class SchemaArguments:
-    """Arguments described by a JSON Schema."""
+    """Arguments described by a JSON Schema.
+
+    Raises:
+        ToolDefinitionError: it is none, or not one of an object.
+    """
 
     def __init__(self, tool_name: str, schema: JsonObject) -> None:
-        import jsonschema
-        from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
-
-        try:
-            jsonschema.Draft202012Validator.check_schema(schema)
-        except jsonschema.SchemaError as exc:
-            raise ToolDefinitionError(f"tool {tool_name!r}: parameters: {exc.message} at {exc.json_path}") from exc
+        where = f"tool {tool_name!r}: parameters"
+        if not isinstance(schema, dict):
+            raise ToolDefinitionError(
+                f"{where} must be a JSON Schema in a dict, not {type(schema).__name__}; "
+                "to have it made from a function's annotations, use @tool"
+            )
+        check_schema(schema, where)
+        named = schema.get("type", "object")
+        if "object" not in ([named] if isinstance(named, str) else named):
+            raise ToolDefinitionError(
+                f"{where} are of type {named!r}, but the arguments of a call are an object; "
+                'write {"type": "object", "properties": {...}}'
+            )
         self.schema = schema
-        self._validator = jsonschema.Draft202012Validator(schema, registry=REGISTRY)
+        self._checker = Checker(schema)
 
-    def bind(self, tool_name: str, arguments: JsonObject) -> BoundArguments:
-        """See ``Arguments.bind``."""
-        problems = [
-            f"{'.'.join(map(str, error.absolute_path)) or 'root'}: {error.message}"
-            for error in self._validator.iter_errors(arguments)
-        ]
-        if problems:
-            raise ToolArgumentsError(_failure(tool_name, problems, arguments))
-        return BoundArguments(arguments, msgspec.to_builtins(arguments))
+    def binder(self, tool_name: str) -> Binder:
+        """See ``Arguments.binder``."""
+        return functools.partial(self._bind, tool_name)
+
+    def _bind(self, tool_name: str, arguments: JsonObject) -> BoundArguments:
+        fitting = _as_object(tool_name, arguments)
+        if (path := non_finite(fitting)) is not None:
+            raise ToolArgumentsError(_failure(tool_name, [f"{path_text(path)}: not a JSON number"], arguments))
+        if not self._checker.is_valid(fitting) or _has_whole_float(fitting):
+            fitting = Coercer(self.schema, self._checker.fits).coerce(fitting)
+            if problems := self._checker.problems(fitting):
+                raise ToolArgumentsError(_failure(tool_name, problems, arguments))
+        return BoundArguments(fitting, msgspec.to_builtins(fitting))
 
 
-def _failure(tool_name: str, problems: list[str], arguments: object) -> str:
-    received = msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()
-    lines = "\n".join(f"  - {problem}" for problem in problems)
-    return f'Validation failed for tool "{tool_name}":\n{lines}\n\nReceived arguments:\n{received}'[:1500]
+def _has_whole_float(value: JsonValue) -> bool:
+    # Valid as an integer, but the tool is to get an integer.
+    if isinstance(value, float):
+        return value.is_integer()
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(_has_whole_float(item) for item in items if isinstance(item, dict | list | float))
+
+
+def _as_object(tool_name: str, arguments: JsonValue) -> JsonObject:
+    if arguments is None or arguments == "":
+        return {}
+    if not isinstance(arguments, dict):
+        problem = f"root: the arguments must be an object, got {json_type(arguments)}"
+        raise ToolArgumentsError(_failure(tool_name, [problem], arguments))
+    return arguments
+
+
+def _failure(tool_name: str, problems: list[str], arguments: JsonValue) -> str:
+    lines: list[str] = []
+    room = _LONGEST_PROBLEMS
+    for count, problem in enumerate(problems):
+        line = f"  - {shortened(problem, _LONGEST_PROBLEM)}"
+        room -= len(line)
+        if room < 0:
+            lines.append(f"  - ... and {len(problems) - count} more")
+            break
+        lines.append(line)
+    head = f'Validation failed for tool "{tool_name}":\n' + "\n".join(lines) + "\n\nReceived arguments:\n"
+    return clean_text(head + shortened(_shown(arguments), _LONGEST_FAILURE - len(head)))
+
+
+def _shown(arguments: JsonValue) -> str:
+    try:
+        return json.dumps(arguments, indent=2, ensure_ascii=False, default=repr)
+    except (ValueError, RecursionError):
+        return "(cannot be shown)"
