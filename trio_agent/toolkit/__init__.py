@@ -1,0 +1,1 @@
+"""Tools for agents that work on files."""
