@@ -67,6 +67,8 @@ def path_error(error: OSError | ValueError, path: str) -> ToolError:
 
 
 def _expand(path: str) -> Path:
+    if not path:
+        raise ToolError("The path is empty")
     if path.startswith("file://"):
         url = urlsplit(path)
         if url.netloc not in ("", "localhost"):
