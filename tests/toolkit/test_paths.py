@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trio_agent._errors import ToolError
+from trio_agent import ToolError
 from trio_agent.toolkit._paths import find_existing
 
 SCREENSHOT = "Screenshot at 3.00.00\u202fp.m..png"

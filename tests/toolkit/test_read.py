@@ -11,11 +11,18 @@ import trio
 import trio.testing
 from image_samples import BMP, gif, jpeg, png, png_chunk
 
-from trio_agent._agent_events import ToolResult
-from trio_agent._errors import ToolArgumentsError, ToolError
-from trio_agent._messages import ImageContent, JsonObject, TextContent
-from trio_agent._tools import Tool, ToolContext, ToolOutcome
-from trio_agent._transcript import Context
+from trio_agent import (
+    Context,
+    ImageContent,
+    JsonObject,
+    TextContent,
+    Tool,
+    ToolArgumentsError,
+    ToolContext,
+    ToolError,
+    ToolOutcome,
+    ToolResult,
+)
 from trio_agent.toolkit import read_tool
 
 Read = Callable[..., Awaitable[str]]

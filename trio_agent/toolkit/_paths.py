@@ -15,7 +15,7 @@ import unicodedata
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from trio_agent._errors import ToolError
+from trio_agent import ToolError
 
 __all__ = ["find_existing", "path_error"]
 

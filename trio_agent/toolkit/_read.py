@@ -20,10 +20,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 import trio
 
-from trio_agent._agent_events import ToolResult
-from trio_agent._errors import ToolError
-from trio_agent._messages import ImageContent, TextContent
-from trio_agent._tools import Tool, ToolContext
+from trio_agent import ImageContent, TextContent, Tool, ToolContext, ToolError, ToolResult
 from trio_agent.toolkit._images import MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, image_size, is_animated_png, sniff_image
 from trio_agent.toolkit._lines import LineSelection, select_lines
 from trio_agent.toolkit._paths import find_existing, path_error
