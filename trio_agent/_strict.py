@@ -21,7 +21,7 @@ def strict_schema(schema: JsonObject, tool_name: str) -> JsonObject:
         ToolDefinitionError: the schema has an object with free keys, which has no strict form.
     """
     strict = _strict(schema, tool_name, "root")
-    assert isinstance(strict, dict)  # noqa: S101  # a schema that is a dict stays one
+    assert isinstance(strict, dict)  # a schema that is a dict stays one
     return strict
 
 

@@ -70,7 +70,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     """
     if isinstance(function, str):
         raise ToolDefinitionError(f"the name of a tool is an option; write @tool(name={function!r})")
-    local_names = sys._getframe(1).f_locals  # noqa: SLF001  # for classes defined beside the function
+    local_names = sys._getframe(1).f_locals  # for classes defined beside the function
     if function is not None:
         return _tool_of(function, local_names, **options)
     return lambda function: _tool_of(function, local_names, **options)
