@@ -58,8 +58,11 @@ class ToolResult(Value, gc=True, frozen=True):
     usage: Usage | None = None
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="type"):
-    """Base of the agent events."""
+class _Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="type", gc=False):
+    """Base of the agent events.
+
+    Not tracked by the garbage collector: an event refers to messages, and nothing in a message refers to an event.
+    """
 
 
 class AgentStart(_Event, tag="agent_start", frozen=True, kw_only=True):

@@ -156,6 +156,11 @@ class Reducer:
 
     survives_failure = True
 
+    @property
+    def failure(self) -> BaseException | None:
+        """What a listener raised last."""
+        return self.delivery.failure
+
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self._answer_error: str | None = None

@@ -15,7 +15,6 @@ import trio
 
 from trio_agent._agent_events import MessageEnd, MessageStart, MessageUpdate
 from trio_agent._builder import MessageBuilder
-from trio_agent._clock import timestamp_ms
 from trio_agent._errors import RemoteProtocolError
 from trio_agent._failures import describe
 from trio_agent._hooks import RequestDetails
@@ -39,16 +38,16 @@ async def ask_model(core: RunCore, turn: Turn, stream_fn: StreamFn) -> Assistant
     """
     context, options = await _prepare_request(core)
     turn.asked_at = trio.current_time()
-    builder = turn.builder = MessageBuilder(core.model, timestamp=timestamp_ms(), thinking_level=core.thinking_level)
+    builder = turn.builder = MessageBuilder(core.model, timestamp=core.now_ms(), thinking_level=core.thinking_level)
     try:
         await _read(core, turn, builder, stream_fn, context, options)
         await core.stop_if_aborted()
         if not builder.finished:
             raise RemoteProtocolError("the stream ended before the answer was complete")
     except Exception as exc:
-        if core.sink_failure is not None:
+        if core.sink.failure is not None:
             # It came through the stream function, which may have made something else of it.
-            raise core.sink_failure from None
+            raise core.sink.failure from None
         if builder.finished:
             logger.warning("closing a complete answer failed", exc_info=exc)
         else:
@@ -94,7 +93,7 @@ async def _prepare_request(core: RunCore) -> tuple[Context, StreamOptions]:
 async def _read(
     core: RunCore, turn: Turn, builder: MessageBuilder, stream_fn: StreamFn, context: Context, options: StreamOptions
 ) -> None:
-    abort, emit, add = core.abort, core.sink.emit, builder.add
+    abort, emit, add = core.abort, core.emit, builder.add
     core.cuttable = True
     async with stream_fn(core.model, context, options) as events:
         async for event in events:
@@ -105,15 +104,11 @@ async def _read(
             if builder.finished:
                 break
             if builder.started:
-                try:
-                    if type(event) is not StreamStart:
-                        await emit(MessageUpdate(assistant_message_event=event))
-                    elif not turn.announced:
-                        turn.announced = True
-                        await emit(MessageStart(message=event.partial))
-                except BaseException as exc:
-                    core.note_sink_failure(exc)
-                    raise
+                if type(event) is not StreamStart:
+                    await emit(MessageUpdate(assistant_message_event=event))
+                elif not turn.announced:
+                    turn.announced = True
+                    await emit(MessageStart(message=event.partial))
                 if abort.aborted:
                     await core.stop_if_aborted()
             core.cuttable = True

@@ -34,7 +34,7 @@ async def close(core: RunCore, make_batch: Callable[[AssistantMessage], ToolBatc
         Exception: what the sink raised meanwhile, in place of a cancellation, or in a group with ``exc``.
     """
     owed = _settle(core, make_batch)
-    if core.sink_failure is not None and not core.sink.survives_failure:
+    if core.sink.failure is not None and not core.sink.survives_failure:
         return
     failures: list[Exception] = []
     grace = core.config.closing_grace
@@ -60,7 +60,7 @@ async def close(core: RunCore, make_batch: Callable[[AssistantMessage], ToolBatc
 async def _send(core: RunCore, owed: deque[AgentEvent], failures: list[Exception]) -> None:
     while owed:
         try:
-            await core.sink.emit(owed.popleft())
+            await core.emit(owed.popleft())
         except Exception as exc:  # noqa: BLE001  # the rest is owed all the same
             failures.append(exc)
             if not core.sink.survives_failure:

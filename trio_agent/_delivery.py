@@ -195,6 +195,7 @@ class Delivery:
         reduce: is given each event before anyone else, to bring the state up to date.
 
     Attributes:
+        failure: what a listener raised last in this run.
         current: the event that is being delivered.
     """
 
@@ -205,6 +206,7 @@ class Delivery:
         self._watchers: tuple[EventStream, ...] = ()
         self._cut: tuple[AgentEvent, tuple[Subscription, ...], tuple[EventStream, ...]] | None = None
         self._all_acknowledged: trio.Event | None = None
+        self.failure: BaseException | None = None
         self.current: AgentEvent | None = None
         self.since = 0.0
 
@@ -234,6 +236,7 @@ class Delivery:
     def unmute(self) -> None:
         """Let listeners that failed in an earlier run take part again."""
         self._cut = None
+        self.failure = None
         for subscription in self._listeners:
             subscription.silent = False
 
@@ -283,7 +286,9 @@ class Delivery:
             # The cancellation comes again at the next checkpoint; the failure would not.
         self.current = None
         if failures:
-            raise failures[0] if len(failures) == 1 else bare(BaseExceptionGroup("listeners failed", failures))
+            failure = failures[0] if len(failures) == 1 else bare(BaseExceptionGroup("listeners failed", failures))
+            self.failure = failure
+            raise failure
 
     def _failed(self, subscription: Subscription, exc: BaseException) -> BaseException:
         cancelled, failure = split_cancelled(exc)

@@ -40,7 +40,6 @@ from trio_agent._abort import AbortHandle
 from trio_agent._agent_events import AgentEnd, AgentStart, TurnEnd, TurnStart
 from trio_agent._answer import ask_model, end_answer
 from trio_agent._builder import MessageBuilder
-from trio_agent._clock import timestamp_ms
 from trio_agent._closing import close
 from trio_agent._hooks import TurnDecision, TurnDetails
 from trio_agent._loop_config import Inbox, LoopConfig, Sink
@@ -322,4 +321,4 @@ class Run:
 
     def _unasked(self, turn: Turn) -> MessageBuilder:
         turn.asked_at = trio.current_time()
-        return MessageBuilder(self._core.model, timestamp=timestamp_ms(), thinking_level=self._core.thinking_level)
+        return MessageBuilder(self._core.model, timestamp=self._core.now_ms(), thinking_level=self._core.thinking_level)

@@ -63,9 +63,16 @@ class Sink(Protocol):
 
     Attributes:
         survives_failure: whether events can still be delivered after ``emit`` has raised.
+        failure: what ``emit`` raised last in this run, cancellations aside. It may reach the loop through code that
+            makes something else of it.
     """
 
     survives_failure: bool
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ``emit`` raised last."""
+        ...
 
     def commit(self, message: AgentMessage, /) -> None:
         """Append a message to the transcript: synchronous, before any event says that it is there."""

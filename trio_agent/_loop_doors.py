@@ -44,15 +44,21 @@ class _EmitSink:
     survives_failure = False
 
     def __init__(self, emit: Emit) -> None:
+        self.failure: BaseException | None = None
         self._emit = emit
 
     def commit(self, message: AgentMessage, /) -> None:
         """The run keeps its own transcript."""
 
     async def emit(self, event: AgentEvent, /) -> None:
-        awaitable = self._emit(event)
-        if awaitable is not None:
-            await awaitable
+        try:
+            awaitable = self._emit(event)
+            if awaitable is not None:
+                await awaitable
+        except BaseException as exc:
+            if split_cancelled(exc)[1] is not None:
+                self.failure = exc
+            raise
 
 
 def _prompts(messages: Sequence[AgentMessage]) -> list[Pending]:

@@ -15,9 +15,9 @@ import trio
 from msgspec import UNSET
 
 from trio_agent._abort import AbortHandle
-from trio_agent._agent_events import AgentEvent, MessageEnd, MessageStart
+from trio_agent._agent_events import MessageEnd, MessageStart
 from trio_agent._builder import MessageBuilder
-from trio_agent._failures import split_cancelled
+from trio_agent._clock import timestamps
 from trio_agent._hooks import RequestUpdate, TurnUpdate
 from trio_agent._loop_config import Inbox, LoopConfig, Sink
 from trio_agent._messages import AgentMessage, AssistantMessage, ToolResultMessage
@@ -69,6 +69,8 @@ class RunCore:
         thinking_level: that it asks for now.
         abort: stops it in order.
         sink: takes its messages and events.
+        emit: delivers an event; must be awaited at once.
+        now_ms: gives timestamps.
         scope: the one scope of the run; left by cancellation after an abort.
         cuttable: whether the run's task waits for something that an abort may cut.
         running: whether the run was opened and not closed.
@@ -76,7 +78,6 @@ class RunCore:
         message: a message whose start was sent and whose end was not; answers and results are in the turn.
         pending: messages on their way in; the first is ``message`` if that is set.
         owes_answer: whether the run would go on to another answer if it were not stopped.
-        sink_failure: what the sink raised.
     """
 
     def __init__(
@@ -87,7 +88,9 @@ class RunCore:
         self.model = config.model
         self.thinking_level: ThinkingLevel = config.thinking_level
         self.abort = abort
+        self.now_ms = timestamps()
         self.sink = sink
+        self.emit = sink.emit
         self.scope = trio.CancelScope()
         self.cuttable = False
         self.running = False
@@ -95,23 +98,9 @@ class RunCore:
         self.message: AgentMessage | None = None
         self.pending: deque[Pending] = deque()
         self.owes_answer = True
-        self.sink_failure: BaseException | None = None
         self._inbox = inbox
 
     # -- delivery and the transcript ---------------------------------------------------------------------------------
-
-    async def emit(self, event: AgentEvent) -> None:
-        """Deliver an event, and remember it if that fails."""
-        try:
-            await self.sink.emit(event)
-        except BaseException as exc:
-            self.note_sink_failure(exc)
-            raise
-
-    def note_sink_failure(self, exc: BaseException) -> None:
-        """Remember what came out of the sink, unless it is nothing but a cancellation."""
-        if split_cancelled(exc)[1] is not None:
-            self.sink_failure = exc
 
     def commit(self, message: AgentMessage) -> None:
         """Append a message to the run's transcript and the sink's."""

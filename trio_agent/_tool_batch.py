@@ -13,7 +13,7 @@ the transcript at once after anything else.
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -28,7 +28,6 @@ from trio_agent._agent_events import (
     ToolExecutionUpdate,
     ToolResult,
 )
-from trio_agent._clock import timestamp_ms
 from trio_agent._failures import bare
 from trio_agent._messages import AgentMessage, ToolCall, ToolResultMessage
 from trio_agent._slots import Slots
@@ -42,14 +41,15 @@ ToolExecutionMode: TypeAlias = Literal["parallel", "sequential"]
 class RunPort(Protocol):
     """What a batch asks of the run it belongs to.
 
-    ``cuttable`` is true while the run's task waits for something that an abort may cancel.
+    Attributes:
+        cuttable: whether the run's task waits for something that an abort may cancel.
+        emit: delivers an event; awaited at once.
+        now_ms: gives timestamps.
     """
 
     cuttable: bool
-
-    async def emit(self, event: AgentEvent, /) -> None:
-        """Deliver an event."""
-        ...
+    emit: Callable[[AgentEvent], Awaitable[None]]
+    now_ms: Callable[[], int]
 
     def commit(self, message: AgentMessage, /) -> None:
         """Append a message to the transcript."""
@@ -106,6 +106,7 @@ class ToolBatch:
         self._news: list[tuple[float, int, CallState | _Update]] = []
         self._wakeup: trio.Event | None = None
         self._tools_scope: trio.CancelScope | None = None
+        self._clock = trio.lowlevel.current_clock()
         self._host_done = False
 
     @property
@@ -129,9 +130,10 @@ class ToolBatch:
             await self._record(state)
 
     async def _prepare(self, state: CallState) -> bool:
-        port = self._port
+        port, runner = self._port, self._runner
         await self._announce(state)
-        await port.stop_if_aborted()
+        if runner.abort.aborted:
+            await port.stop_if_aborted()
         if self._truncated:
             state.fail(
                 f'Tool call "{state.call.name}" was not executed: the answer reached its output limit, so its '
@@ -140,12 +142,14 @@ class ToolBatch:
         elif state.cancel_requested:
             state.fail(f'Tool "{state.call.name}" was cancelled')
         else:
-            port.cuttable = True
-            try:
-                await self._runner.prepare(state)
-            finally:
-                port.cuttable = False
-            await port.stop_if_aborted()
+            runner.bind(state)
+            if state.result is None and runner.hooks.before_tool_call is not None:
+                port.cuttable = True
+                try:
+                    await runner.ask_before(state)
+                finally:
+                    port.cuttable = False
+                await port.stop_if_aborted()
         state.prepared = True
         if state.result is None:
             return True
@@ -155,7 +159,8 @@ class ToolBatch:
     async def _run_together(self, ready: list[CallState]) -> None:
         first = ready[0]
         tool = first.tool
-        if len(ready) == 1 and tool is not None and not tool.needs_context and not self._runner.limiters(tool):
+        assert tool is not None
+        if len(ready) == 1 and not tool.needs_context and tool.limiter is None and self._runner.limiter is None:
             await self._run_alone(first)
         else:
             await self._run_in_tasks(ready)
@@ -203,7 +208,8 @@ class ToolBatch:
         groups: dict[tuple[trio.CapacityLimiter, ...], list[CallState]] = {}
         for state in segment:
             state.update = self._hand_over
-            limiters = self._runner.limiters(state.tool) if state.tool is not None else ()
+            assert state.tool is not None
+            limiters = self._runner.limiters(state.tool)
             if limiters:
                 groups.setdefault(limiters, []).append(state)
             else:
@@ -239,7 +245,7 @@ class ToolBatch:
         await update.delivered.wait()
 
     def _report(self, state: CallState, news: CallState | _Update) -> None:
-        self._news.append((trio.current_time(), state.index, news))
+        self._news.append((self._clock.current_time(), state.index, news))
         self._wake()
 
     def _wake(self) -> None:
@@ -278,10 +284,10 @@ class ToolBatch:
                 await self._wakeup.wait()
                 self._wakeup = None
 
-    async def _announce(self, state: CallState) -> None:
+    def _announce(self, state: CallState) -> Awaitable[None]:
         state.announced = True
         call = state.call
-        await self._port.emit(ToolExecutionStart(tool_call_id=call.id, tool_name=call.name, args=call.arguments))
+        return self._port.emit(ToolExecutionStart(tool_call_id=call.id, tool_name=call.name, args=call.arguments))
 
     async def _send_update(self, update: _Update) -> None:
         call = update.state.call
@@ -292,12 +298,12 @@ class ToolBatch:
         )
         update.delivered.set()
 
-    async def _end(self, state: CallState) -> None:
+    def _end(self, state: CallState) -> Awaitable[None]:
         state.ended = True
-        await self._port.emit(_end_event(state))
+        return self._port.emit(_end_event(state))
 
     async def _record(self, state: CallState) -> None:
-        message = self._recording = state.message(timestamp_ms())
+        message = self._recording = state.message(self._port.now_ms())
         await self._port.emit(MessageStart(message=message))
         self._commit(state, message)
         await self._port.emit(MessageEnd(message=message))
@@ -359,7 +365,7 @@ class ToolBatch:
                 continue
             message = self._recording
             if message is None:
-                message = state.message(timestamp_ms())
+                message = state.message(self._port.now_ms())
                 owed.append(MessageStart(message=message))
             self._commit(state, message)
             owed.append(MessageEnd(message=message))

@@ -163,11 +163,8 @@ class ToolRunner:
     context: Callable[[], Context]
     cancellable: bool = False
 
-    async def prepare(self, state: CallState) -> None:
-        """Everything before the body. Afterwards the call either has a result or can be executed.
-
-        A checkpoint only if there is a hook to ask. Cancelled, it leaves the call without a result.
-        """
+    def bind(self, state: CallState) -> None:
+        """Find the tool and check the arguments. Afterwards the call has a result or can be run, if no hook objects."""
         call = state.call
         tool = state.tool = self.tools.get(call.name)
         if tool is None:
@@ -182,21 +179,27 @@ class ToolRunner:
             state.bound = tool.bind(arguments)
             if self.hooks.before_tool_call is not None or self.hooks.after_tool_call is not None:
                 state.hook_arguments = copy.deepcopy(state.bound.arguments)
-            if self.hooks.before_tool_call is not None:
-                await self._ask_before(state, tool)
         except Exception as exc:  # noqa: BLE001
             state.fail(self._report(state, exc))
 
-    async def _ask_before(self, state: CallState, tool: Tool) -> None:
-        hook = self.hooks.before_tool_call
+    async def ask_before(self, state: CallState) -> None:
+        """Ask the hook, which may end the call. Cancelled, it leaves the call without a result."""
+        hook, tool = self.hooks.before_tool_call, state.tool
         assert hook is not None
+        assert tool is not None
         details = ToolCallDetails(
             assistant_message=self.assistant_message,
             tool_call=state.call,
             arguments=state.hook_arguments,
             context=self.context(),
         )
-        match await hook(details):
+        try:
+            self._decide(state, tool, await hook(details))
+        except Exception as exc:  # noqa: BLE001
+            state.fail(self._report(state, exc))
+
+    def _decide(self, state: CallState, tool: Tool, decision: BlockToolCall | ReplaceArguments | None) -> None:
+        match decision:
             case None:
                 pass
             case BlockToolCall(reason=reason, terminate=terminate):
@@ -204,14 +207,16 @@ class ToolRunner:
             case ReplaceArguments(arguments=arguments):
                 state.bound = tool.bind(arguments)
                 state.hook_arguments = copy.deepcopy(state.bound.arguments)
-            case decision:
+            case _:
                 raise TypeError(
                     f"before_tool_call returned {decision!r}; return None, BlockToolCall or ReplaceArguments"
                 )
 
     def limiters(self, tool: Tool) -> tuple[trio.CapacityLimiter, ...]:
         """The limiters of a call; the tool's own comes first, because waiting for it holds no slot of the run."""
-        return tuple([limiter for limiter in (tool.limiter, self.limiter) if limiter is not None])
+        if tool.limiter is None:
+            return () if self.limiter is None else (self.limiter,)
+        return (tool.limiter,) if self.limiter is None else (tool.limiter, self.limiter)
 
     async def execute(self, state: CallState) -> None:
         """Run the body and the hook after it, and set the result.
@@ -223,53 +228,67 @@ class ToolRunner:
         if self.abort.aborted:
             state.interrupt()
             return
-        tool = state.tool
+        tool, bound = state.tool, state.bound
         assert tool is not None
+        assert bound is not None
         state.started_at = trio.current_time()
         timeout = tool.timeout if tool.timeout is not None else self.tool_timeout
         if timeout is not None or self.cancellable:
-            result, is_error = await self._run_in_scope(state, tool, timeout)
+            result, is_error = await self._run_in_scope(state, tool, bound, timeout)
         else:
-            result, is_error = await self._run(state, tool)
+            try:
+                context = self._tool_context(state) if tool.needs_context else None
+                result = await tool.invoke(bound, context)
+                is_error = result.is_error
+            except BaseException as exc:  # noqa: BLE001, ASYNC103  # it goes on, unless it is the tool's failure
+                result, is_error = self._failure(state, exc), True
         state.stop_clock()
         if self.hooks.after_tool_call is not None:
             result, is_error = await self._ask_after(state, result, is_error)
         state.end(result, is_error=is_error)
 
-    async def _run_in_scope(self, state: CallState, tool: Tool, seconds: float | None) -> tuple[ToolResult, bool]:
+    async def _run_in_scope(
+        self, state: CallState, tool: Tool, bound: BoundArguments, seconds: float | None
+    ) -> tuple[ToolResult, bool]:
         deadline = trio.current_time() + seconds if seconds is not None else float("inf")
-        result: tuple[ToolResult, bool] | None = None
+        result: ToolResult | None = None
+        is_error = True
         with trio.CancelScope(deadline=deadline) as scope:
             state.scope = scope
             if state.cancel_requested:
                 scope.cancel()
-            result = await self._run(state, tool)
+            try:
+                context = self._tool_context(state) if tool.needs_context else None
+                result = await tool.invoke(bound, context)
+            except BaseException as exc:  # noqa: BLE001, ASYNC103  # it goes on, unless it is the tool's failure
+                result, is_error = self._failure(state, exc), True
+            else:
+                is_error = result.is_error
         state.scope = None
-        if not scope.cancelled_caught and result is not None:
-            return result
+        if result is not None and not scope.cancelled_caught:
+            return result, is_error
         if state.cancel_requested:
             return error_result(f'Tool "{state.call.name}" was cancelled'), True
         return error_result(f'Tool "{state.call.name}" timed out after {seconds:g} s'), True
 
-    async def _run(self, state: CallState, tool: Tool) -> tuple[ToolResult, bool]:
-        assert state.bound is not None
-        try:
-            context = self._tool_context(state) if tool.needs_context else None
-            result = await tool.invoke(state.bound, context)
-        except BaseException as exc:
-            cancelled, failure = split_cancelled(exc)
-            if failure is not None and not isinstance(failure, Exception):
-                raise
-            if failure is not None:
-                error = error_result(self._report(state, failure))
-                if cancelled is None:
-                    return error, True  # noqa: ASYNC104  # there is no cancellation in it
-                state.end(error, is_error=True)
-                state.stop_clock()
-                raise cancelled from None  # noqa: ASYNC104  # the cancellation alone
+    def _failure(self, state: CallState, exc: BaseException) -> ToolResult:
+        """What came out of a body, as a result; raises what is none.
+
+        A group may hold a cancellation and the tool's own failure: the failure is the result, and the cancellation
+        alone goes on.
+        """
+        cancelled, failure = split_cancelled(exc)
+        if failure is None:
             self._interrupt_if_aborted(state)
-            raise
-        return result, result.is_error
+            raise exc
+        if not isinstance(failure, Exception):
+            raise exc
+        result = error_result(self._report(state, failure))
+        if cancelled is None:
+            return result
+        state.end(result, is_error=True)
+        state.stop_clock()
+        raise cancelled from None
 
     async def _ask_after(self, state: CallState, result: ToolResult, is_error: bool) -> tuple[ToolResult, bool]:
         if self.abort.aborted:
@@ -344,7 +363,9 @@ class ToolRunner:
         if on_update is not None:
             state.update = _forward_to(on_update)
         if not self.abort.aborted:
-            await self.prepare(state)
+            self.bind(state)
+            if state.result is None and self.hooks.before_tool_call is not None:
+                await self.ask_before(state)
         if self.abort.aborted:
             state.end(ABORTED, is_error=True)
         if state.result is None:
