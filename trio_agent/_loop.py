@@ -49,6 +49,7 @@ from trio_agent._run_transcript import Pending
 from trio_agent._stream_fn import StreamFn
 from trio_agent._tool_batch import ToolBatch
 from trio_agent._tool_call import ToolRunner
+from trio_agent._tool_tasks import ToolTasks
 from trio_agent._transcript import Context, View
 
 __all__ = ["Run"]
@@ -88,6 +89,7 @@ class Run:
         self._stream_fn = stream_fn
         self._abort = abort
         self._cancellable_calls = cancellable_calls
+        self._tool_tasks = ToolTasks()
         self._finish_scope: trio.CancelScope | None = None
 
     @property
@@ -133,7 +135,8 @@ class Run:
         try:
             with self._abort.cutting(self._cut):
                 with core.scope:
-                    await self._drive()
+                    async with self._tool_tasks:
+                        await self._drive()
                 if core.running:
                     await self._wind_up()
         except BaseException as exc:
@@ -202,7 +205,9 @@ class Run:
             cancellable=self._cancellable_calls,
         )
         truncated = message.stop_reason == "length"
-        return ToolBatch(calls, runner, self._core, mode=self._config.tool_execution, truncated=truncated)
+        return ToolBatch(
+            calls, runner, self._tool_tasks, self._core, mode=self._config.tool_execution, truncated=truncated
+        )
 
     async def _goes_on(self, turn: Turn) -> bool:
         """Close the turn and find out whether another one follows; if so, it is prepared."""
@@ -293,6 +298,7 @@ class Run:
     # -- after an abort ----------------------------------------------------------------------------------------------
 
     def _cut(self) -> None:
+        self._tool_tasks.cancel()
         if self._core.cuttable:
             self._core.scope.cancel()
         else:

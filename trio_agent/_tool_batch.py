@@ -1,10 +1,9 @@
 """The tool calls of one answer: prepared in source order, run together, reported as they end, recorded in source order.
 
 Who does what. The run's own task prepares, sends every event and records; it is never inside a tool. Tools run in tasks
-of one nursery, which a host task opens beside the run's task, so that cancelling the tools never cuts a delivery and a
-slow handler never holds back the cancellation. What tools have to say (an end, an update) goes into ``_news`` and wakes
-the run's task. A call that is alone and whose tool has no context to talk back with needs none of this: it runs in the
-run's own task, in a context of its own.
+of the run's ``ToolTasks``. What they have to say (an end, an update) goes into ``_news`` and wakes the run's task,
+which pumps until no tool of the batch is at work. A call that is alone and whose tool has no context to talk back with
+needs none of this: it runs in the run's own task, in a context of its own.
 
 When a run is stopped, the states say what is still owed: ``wind_up`` sends it after an abort, ``settle`` writes it into
 the transcript at once after anything else.
@@ -28,10 +27,10 @@ from trio_agent._agent_events import (
     ToolExecutionUpdate,
     ToolResult,
 )
-from trio_agent._failures import bare
 from trio_agent._messages import AgentMessage, ToolCall, ToolResultMessage
 from trio_agent._slots import Slots
 from trio_agent._tool_call import ABORTED, CallState, ToolRunner
+from trio_agent._tool_tasks import ToolTasks
 
 __all__ = ["ToolBatch", "ToolExecutionMode"]
 
@@ -75,6 +74,7 @@ class ToolBatch:
     Args:
         calls: in source order, with different ids.
         runner: does the steps of each call.
+        tasks: of the run's tools.
         port: of the run.
         mode: ``sequential`` finishes and records each call before the next; a sequential tool forces it.
         truncated: the answer was cut at its length limit, so that no call may be run.
@@ -84,6 +84,7 @@ class ToolBatch:
         self,
         calls: Sequence[ToolCall],
         runner: ToolRunner,
+        tasks: ToolTasks,
         port: RunPort,
         *,
         mode: ToolExecutionMode,
@@ -92,6 +93,7 @@ class ToolBatch:
         self.states = [CallState(call, index) for index, call in enumerate(calls)]
         self.results: list[ToolResultMessage] = []
         self._runner = runner
+        self._tasks = tasks
         self._port = port
         self._truncated = truncated
         self._sequential = (
@@ -105,9 +107,8 @@ class ToolBatch:
         self._recording: ToolResultMessage | None = None
         self._news: list[tuple[float, int, CallState | _Update]] = []
         self._wakeup: trio.Event | None = None
-        self._tools_scope: trio.CancelScope | None = None
         self._clock = trio.lowlevel.current_clock()
-        self._host_done = False
+        self._working = 0
 
     @property
     def terminates(self) -> bool:
@@ -175,33 +176,12 @@ class ToolBatch:
         await self._end(state)
 
     async def _run_in_tasks(self, ready: list[CallState]) -> None:
-        self._host_done = False
-        try:
-            with self._runner.abort.cutting(self._cut):
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._host, ready)
-                    await self._pump()
-        except BaseExceptionGroup as group:
-            raise bare(group) from None  # noqa: ASYNC104  # cancellations go on in their group
-
-    def _cut(self) -> None:
-        if self._tools_scope is not None:
-            self._tools_scope.cancel()
-
-    # -- in the host's task ------------------------------------------------------------------------------------------
-
-    async def _host(self, ready: list[CallState]) -> None:
-        try:
-            for segment in _segments(ready):
-                if self._runner.abort.aborted:
-                    break
-                async with trio.open_nursery() as nursery:
-                    self._tools_scope = nursery.cancel_scope
-                    self._start(segment, nursery)
-        finally:
-            self._tools_scope = None
-            self._host_done = True
-            self._wake()
+        nursery = await self._tasks.open()
+        for segment in _segments(ready):
+            if self._runner.abort.aborted:
+                break
+            self._start(segment, nursery)
+            await self._pump()
 
     def _start(self, segment: list[CallState], nursery: trio.Nursery) -> None:
         # One feeder for each set of limiters: a full one must not hold back calls that are not under it.
@@ -213,23 +193,30 @@ class ToolBatch:
             if limiters:
                 groups.setdefault(limiters, []).append(state)
             else:
+                self._working += 1
                 nursery.start_soon(self._call, state)
         for limiters, states in groups.items():
+            self._working += 1
             nursery.start_soon(self._feed, limiters, states, nursery)
+
+    # -- in tasks of their own ---------------------------------------------------------------------------------------
 
     async def _feed(
         self, limiters: tuple[trio.CapacityLimiter, ...], states: list[CallState], nursery: trio.Nursery
     ) -> None:
-        for state in states:
-            slots = Slots()
-            await slots.acquire(limiters)
-            if state.result is None:
-                state.slots = slots
-                nursery.start_soon(self._call, state)
-            else:
-                slots.release()  # cancelled while it waited
-
-    # -- in the calls' tasks -----------------------------------------------------------------------------------------
+        try:
+            for state in states:
+                slots = Slots()
+                await slots.acquire(limiters)
+                if state.result is None:
+                    state.slots = slots
+                    self._working += 1
+                    nursery.start_soon(self._call, state)
+                else:
+                    slots.release()  # cancelled while it waited
+        finally:
+            self._working -= 1
+            self._wake()
 
     async def _call(self, state: CallState) -> None:
         try:
@@ -237,6 +224,7 @@ class ToolBatch:
         finally:
             if state.slots is not None:
                 state.slots.release()
+            self._working -= 1
             self._report(state, state)
 
     async def _hand_over(self, state: CallState, partial: ToolResult) -> None:
@@ -277,7 +265,7 @@ class ToolBatch:
                         await self._send_update(item)
                     elif item.result is not None and not item.ended:
                         await self._end(item)
-            elif self._host_done:
+            elif not self._working:
                 return
             else:
                 self._wakeup = trio.Event()

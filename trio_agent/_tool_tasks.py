@@ -1,0 +1,78 @@
+"""ToolTasks: the nursery in which the tools of a run work, beside the run's own task.
+
+The run's task sends events, and a delivery must not be cut when tools are: so the tools' nursery is opened by a host
+task, and its scope encloses the tools alone. It is opened when the first batch needs it and closed with the run, which
+costs three scheduler passes a run instead of three a batch.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Self
+
+import trio
+
+from trio_agent._failures import bare, split_cancelled
+
+__all__ = ["ToolTasks"]
+
+
+class ToolTasks:
+    """An async context manager around a run. On leaving, all tools are cancelled and waited for.
+
+    Which exception leaves: one of a tool's task that is no ``Exception``, such as ``KeyboardInterrupt``; else that of
+    the body, unless it is a cancellation that a crash of a tool caused.
+    """
+
+    __slots__ = ("_manager", "_nursery", "_opened")
+
+    def __init__(self) -> None:
+        self._manager: AbstractAsyncContextManager[trio.Nursery] | None = None
+        self._nursery: trio.Nursery | None = None
+        self._opened: trio.Event | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def open(self) -> trio.Nursery:
+        """The nursery for tools. Call it from the task that entered the block. A checkpoint the first time."""
+        if self._nursery is None:
+            self._manager = trio.open_nursery()
+            outer = await self._manager.__aenter__()
+            self._opened = trio.Event()
+            outer.start_soon(self._host, self._opened, name="tools of an agent")
+            await self._opened.wait()
+            assert self._nursery is not None
+        return self._nursery
+
+    async def _host(self, opened: trio.Event) -> None:
+        async with trio.open_nursery() as self._nursery:
+            opened.set()
+            await trio.sleep_forever()
+
+    def cancel(self) -> None:
+        """Cancel all tools; none can be started after that. Never blocks, no checkpoint."""
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._manager is None:
+            return
+        cancellation: BaseException | None = None
+        try:
+            if self._nursery is None and self._opened is not None:
+                # Cancelled while it was opened; the host is on its way.
+                with trio.CancelScope(shield=True):
+                    await self._opened.wait()
+            self.cancel()
+            # Not shielded, nor need it be: the tools are cancelled, and it waits for no one else.
+            await self._manager.__aexit__(None, None, None)  # noqa: ASYNC102
+        except BaseException as group:  # noqa: BLE001, ASYNC103  # sorted out below
+            cancellation, crash = split_cancelled(group)
+            if crash is not None:
+                raise bare(crash) from exc  # noqa: ASYNC104
+        if exc is None and cancellation is not None:
+            raise cancellation
