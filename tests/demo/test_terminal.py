@@ -127,8 +127,10 @@ def test_calls_to_several_tools_have_a_line_each() -> None:
     )
 
 
-def test_a_failed_answer_is_shown_with_its_reason() -> None:
-    assert shown(delta("Hal"), answer(error="overloaded"), TURN_END) == "Hal\n! error: overloaded\n"
+def test_a_failed_answer_is_shown_with_its_reason_and_without_its_calls() -> None:
+    cut_off = answer(call("check"), error="overloaded")
+
+    assert shown(delta("Hal"), cut_off, TURN_END) == "Hal\n! error: overloaded\n"
 
 
 def test_control_characters_of_models_and_tools_do_not_reach_the_terminal() -> None:

@@ -166,9 +166,9 @@ def _report(listing: _Listing, products: Sequence[_Listed], checks: Sequence[Too
         if stock.next_delivery is not None
     )
     if gone:
-        yield f"\n{len(gone)} are out of stock, {len(coming)} of them on their way{':' if coming else '.'}\n"
+        yield f"\nOut of stock: {len(gone)}, of which {len(coming)} on their way{':' if coming else '.'}\n"
     yield from (f"  {day}  {count:>3} x {name}\n" for day, name, count in coming[:_LISTED])
     if len(coming) > _LISTED:
         yield f"  and {len(coming) - _LISTED} more\n"
     if len(found) < len(checks):
-        yield f"\n{len(checks) - len(found)} checks failed.\n"
+        yield f"\nFailed checks: {len(checks) - len(found)}\n"

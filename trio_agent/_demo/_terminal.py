@@ -87,7 +87,8 @@ class TerminalView:
                 self._end_line()
                 if message.error_message is not None:
                     self.line(f"! {message.stop_reason}: {message.error_message}")
-                for call in message.tool_calls:
+                # The calls of a failed answer are never made.
+                for call in message.tool_calls if message.error_message is None else ():
                     self._groups.setdefault(call.name, _Group()).add(call)
             case ToolExecutionStart(tool_name=name):
                 self._show(name)
