@@ -17,6 +17,11 @@ def timestamp_ms() -> int:
     time.
     """
     testing = sys.modules.get("trio.testing")
-    if testing is not None and isinstance(trio.lowlevel.current_clock(), testing.MockClock):
-        return round(trio.current_time() * 1000)
+    if testing is not None:
+        try:
+            clock = trio.lowlevel.current_clock()
+        except RuntimeError:
+            clock = None  # an agent can be made, and steered, before Trio runs
+        if isinstance(clock, testing.MockClock):
+            return round(trio.current_time() * 1000)
     return time.time_ns() // 1_000_000
