@@ -357,12 +357,14 @@ class Agent:
     def statistics(self) -> AgentStatistics:
         """What the agent is doing at this moment."""
         delivery = self._delivery
+        running, waiting = (0, 0) if self._active is None else self._active.run.calls_at_work()
         return AgentStatistics(
-            running=len(self._state.pending_tool_calls),
+            running=running,
+            waiting_for_slot=waiting,
             queued=len(self.queued_steering) + len(self.queued_follow_ups),
             events_waiting=delivery.events_waiting,
+            oldest_wait=delivery.waiting_for,
             delivering=delivery.current,
-            delivering_since=delivery.since if delivery.events_waiting else None,
         )
 
     def __repr__(self) -> str:

@@ -211,15 +211,18 @@ class AgentStatistics:
     """What an agent is doing, for people who look for what holds it up.
 
     Attributes:
-        running: tool calls whose start was sent and whose end was not.
-        queued: messages that wait to be taken into a run.
+        running: tool bodies at work.
+        waiting_for_slot: tool calls that are ready and wait for a slot of a limiter.
+        queued: steering messages and follow-ups that wait to be taken into a run.
         events_waiting: events that were handed to watchers and are not handled yet.
+        oldest_wait: for how long watchers have had the event that the run waits for, in seconds; ``None`` if it waits
+            for no watcher.
         delivering: the event that handlers have now.
-        delivering_since: since when watchers have had it, on Trio's clock.
     """
 
     running: int
+    waiting_for_slot: int
     queued: int
     events_waiting: int
+    oldest_wait: float | None
     delivering: AgentEvent | None
-    delivering_since: float | None

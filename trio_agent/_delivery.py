@@ -208,7 +208,7 @@ class Delivery:
         self._all_acknowledged: trio.Event | None = None
         self.failure: BaseException | None = None
         self.current: AgentEvent | None = None
-        self.since = 0.0
+        self._waiting_since: float | None = None
 
     def add_listener(self, listener: Listener) -> Subscription:
         """Register a listener; it gets the next event that is sent."""
@@ -232,6 +232,11 @@ class Delivery:
     def events_waiting(self) -> int:
         """How many events were handed to watchers and not yet acknowledged."""
         return sum(stream._owed for stream in self._watchers)
+
+    @property
+    def waiting_for(self) -> float | None:
+        """For how many seconds the run has waited for its watchers, if it does."""
+        return None if self._waiting_since is None else trio.current_time() - self._waiting_since
 
     def unmute(self) -> None:
         """Let listeners that failed in an earlier run take part again."""
@@ -304,10 +309,13 @@ class Delivery:
             if stream._state == "open":
                 stream.put(event)
         if any(stream.holds for stream in self._watchers):
-            self.since = trio.current_time()
-            while any(stream.holds for stream in self._watchers):
-                self._all_acknowledged = trio.Event()
-                await self._all_acknowledged.wait()
+            self._waiting_since = trio.current_time()
+            try:
+                while any(stream.holds for stream in self._watchers):
+                    self._all_acknowledged = trio.Event()
+                    await self._all_acknowledged.wait()
+            finally:
+                self._waiting_since = None
 
     def acknowledged(self) -> None:
         """A watcher has asked for the next event, or closed."""

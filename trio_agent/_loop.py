@@ -120,6 +120,11 @@ class Run:
                 return
         raise KeyError(call_id)
 
+    def calls_at_work(self) -> tuple[int, int]:
+        """How many tool bodies are at work, and how many calls wait for a slot."""
+        turn = self._core.turn
+        return (0, 0) if turn is None or turn.batch is None else turn.batch.at_work()
+
     async def execute(self, prompts: Sequence[Pending]) -> list[AgentMessage]:
         """Run to the end.
 

@@ -115,6 +115,12 @@ class ToolBatch:
         """Whether every result says that no further request is needed."""
         return all(state.result is not None and state.result.terminate for state in self.states)
 
+    def at_work(self) -> tuple[int, int]:
+        """How many bodies are at work, and how many calls wait for a slot."""
+        running = sum(state.started_at is not None and state.duration_ms is None for state in self.states)
+        waiting = sum(state.prepared and state.started_at is None and state.result is None for state in self.states)
+        return running, waiting
+
     async def run(self) -> None:
         """Run the batch. Left by cancellation when the run is stopped; the states then say how far it came."""
         if self._sequential:
