@@ -198,16 +198,17 @@ def no_default() -> Any:
     set_default_stream_fn(before)
 
 
-async def test_the_doors_use_the_default_stream_function(no_default: None) -> None:
-    scripted = ScriptedModel(["One.", "Two."])
+async def test_agents_and_doors_use_the_default_stream_function(no_default: None) -> None:
+    scripted = ScriptedModel(["One.", "Two.", "Three."])
     set_default_stream_fn(scripted)
     assert get_default_stream_fn() is scripted
 
     added = await run_agent_loop([user("a")], Context(), config(scripted), ignore)
     async with agent_loop([user("b")], Context(), config(scripted)) as stream:
         added += await stream.result()
+    added += (await Agent(scripted.model).prompt(user("c"))).messages
 
-    assert shorts(added)[1::2] == ["assistant[stop]: One.", "assistant[stop]: Two."]
+    assert shorts(added)[1::2] == ["assistant[stop]: One.", "assistant[stop]: Two.", "assistant[stop]: Three."]
 
 
 async def test_without_any_stream_function_the_error_says_what_to_do(no_default: None) -> None:
