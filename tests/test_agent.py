@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import trio
-import trio.testing
 from loop_kit import assistant, plain_tool, scripted_agent, shorts, spoken, user
 
 from trio_agent import (

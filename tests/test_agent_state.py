@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import trio
 import trio.testing
@@ -11,7 +9,6 @@ from loop_kit import done, outline, plain_tool, scripted_agent, short, shorts, s
 from msgspec.structs import replace
 
 from trio_agent import (
-    Agent,
     AgentError,
     AgentEvent,
     Hooks,
@@ -20,8 +17,6 @@ from trio_agent import (
     StreamOptions,
     ToolExecutionStart,
     Usage,
-    get_default_stream_fn,
-    set_default_stream_fn,
 )
 from trio_agent.testing import Answer, Gate, ScriptedModel, check_transcript, record, tool_call
 
@@ -217,24 +212,3 @@ async def test_handlers_of_an_answer_have_finished_before_its_tools_are_prepared
     assert order == ["handled", "prepared"]
     check_transcript(agent.messages)
     assert outline(events)[-1] == "agent_end 4"
-
-
-# -- the default stream function ---------------------------------------------------------------------------------------
-
-
-async def test_an_agent_without_a_stream_function_uses_the_default_one() -> None:
-    scripted = ScriptedModel(["Hello."])
-    before = _default()
-    set_default_stream_fn(scripted)
-    try:
-        assert get_default_stream_fn() is scripted
-        assert (await Agent(scripted.model).prompt("Hi")).text == "Hello."
-    finally:
-        set_default_stream_fn(before)
-
-
-def _default() -> Any:
-    try:
-        return get_default_stream_fn()
-    except AgentError:
-        return None

@@ -214,6 +214,20 @@ def test_ctrl_c_ends_promptly_with_a_valid_transcript_and_status_130(moment: str
     assert "Traceback" not in errors
 
 
+@pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+def test_ctrl_c_works_even_when_nobody_reads() -> None:
+    with start("--json") as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        time.sleep(1)  # by then the pipe is full
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+        errors = process.stderr.read()
+
+    assert process.returncode == 130
+    assert errors.startswith("Interrupted. The transcript is valid: ")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 def test_a_reader_that_leaves_is_no_traceback(arguments: list[str]) -> None:

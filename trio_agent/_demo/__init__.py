@@ -6,12 +6,13 @@ of a function over its data, and all checks run at once. A customer of the libra
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import shutil
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 import trio
 
@@ -24,6 +25,7 @@ from trio_agent import (
     ToolResultMessage,
 )
 from trio_agent._demo._catalogue import Catalogue, CatalogueError, load_catalogue
+from trio_agent._demo._output import Output
 from trio_agent._demo._scripted import instructions, scripted_model
 from trio_agent._demo._stock import Gauge, stock_check_tool
 from trio_agent._demo._terminal import TerminalView
@@ -35,6 +37,8 @@ __all__ = ["demonstrate"]
 QUESTION: Final = "What is in stock?"
 SHIPPED_CATALOGUE: Final = Path(__file__).with_name("catalogue.json")
 _NOTICE: Final = "The model is scripted and works offline; the file, the tools and the concurrency are real."
+# Seconds that Ctrl-C gives a run to close, and then to say so.
+_PATIENCE: Final = 0.3
 
 
 def demonstrate(question: str | None, *, catalogue: Path | None, as_json: bool) -> int:
@@ -47,25 +51,25 @@ def demonstrate(question: str | None, *, catalogue: Path | None, as_json: bool) 
 
     Returns:
         The exit status: 0, or 1 if the run failed, 2 if the catalogue cannot be used, 130 after Ctrl-C.
+
+    Raises:
+        BrokenPipeError: nobody reads the standard output any more.
     """
     # Resolved, as the tool refuses links that lead out of the folder it may read.
     path = (catalogue or SHIPPED_CATALOGUE).resolve()
     try:
         shop = load_catalogue(path)
     except CatalogueError as error:
-        _say(sys.stderr, f"trio-agent: {error}\n")
+        sys.stderr.write(f"trio-agent: {error}\n")
         return 2
-    question = question or QUESTION
     gauge = Gauge()
     agent = make_agent(shop, path, gauge)
     show = _show_json if as_json else _show_text
-    notes = sys.stderr if as_json else sys.stdout
-    _say(notes, f"{_NOTICE}\n\n> {question}\n\n")
-    try:
-        return trio.run(show, agent, question, gauge)
-    except KeyboardInterrupt:
-        _say(sys.stderr, f"Interrupted. {describe_transcript(agent.state.messages)}\n")
+    result = trio.run(show, agent, question or QUESTION, gauge)
+    if result is None or result.stop_reason == "aborted":
+        sys.stderr.write(f"Interrupted. {describe_transcript(agent.state.messages)}\n")
         return 130
+    return 0 if result.stop_reason == "stop" else 1
 
 
 def make_agent(shop: Catalogue, path: Path, gauge: Gauge, *, pace: float = 1.0) -> Agent:
@@ -76,45 +80,70 @@ def make_agent(shop: Catalogue, path: Path, gauge: Gauge, *, pace: float = 1.0) 
         system_prompt=instructions(path.name),
         tools=[read_tool(path.parent), stock_check_tool(shop, gauge, pace=pace)],
         stream_fn=scripted,
+        closing_grace=_PATIENCE,
     )
 
 
-async def _show_text(agent: Agent, question: str, gauge: Gauge) -> int:
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    view = TerminalView(functools.partial(_say, sys.stdout), columns=columns)
-    try:
-        result, seconds = await _ask(agent, question, view.handle)
-    finally:
-        view.close()
-    view.line("")
-    view.line(_summary(result, gauge, seconds))
-    return int(result.stop_reason != "stop")
+async def _show_text(agent: Agent, question: str, gauge: Gauge) -> RunResult | None:
+    output = Output(sys.stdout)
+    view = TerminalView(output.put, columns=shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+
+    async def show(event: AgentEvent) -> None:
+        view.handle(event)
+        await output.flush()
+
+    output.put(f"{_NOTICE}\n\n> {question}\n\n")
+    started = trio.current_time()
+    result = await _ask(agent, question, show)
+    view.close()
+    if result is not None and result.stop_reason != "aborted":
+        output.put(f"\n{_summary(result, gauge, trio.current_time() - started)}\n")
+    with trio.move_on_after(_PATIENCE):
+        await output.flush()
+    return result
 
 
-async def _show_json(agent: Agent, question: str, gauge: Gauge) -> int:
+async def _show_json(agent: Agent, question: str, gauge: Gauge) -> RunResult | None:
+    output = Output(sys.stdout)
     codec = MessageCodec()
 
-    def write(event: AgentEvent) -> None:
-        sys.stdout.buffer.write(codec.encode_event(event) + b"\n")
-        sys.stdout.buffer.flush()
+    async def show(event: AgentEvent) -> None:
+        output.put(codec.encode_event(event) + b"\n")
+        await output.flush()
 
-    result, seconds = await _ask(agent, question, write)
-    _say(sys.stderr, _summary(result, gauge, seconds) + "\n")
-    return int(result.stop_reason != "stop")
-
-
-def _say(stream: TextIO, text: str) -> None:
-    stream.write(text)
-    stream.flush()
-
-
-async def _ask(agent: Agent, question: str, handle: Callable[[AgentEvent], None]) -> tuple[RunResult, float]:
-    # A listener and not the body of `agent.run()`: interrupted, that body is left, while a listener still gets the
-    # events that close the run, so that what is shown is complete.
+    sys.stderr.write(f"{_NOTICE}\n")
     started = trio.current_time()
-    with agent.subscribe(handle):
-        result = await agent.prompt(question)
-    return result, trio.current_time() - started
+    result = await _ask(agent, question, show)
+    if result is not None and result.stop_reason != "aborted":
+        sys.stderr.write(_summary(result, gauge, trio.current_time() - started) + "\n")
+    return result
+
+
+async def _ask(agent: Agent, question: str, show: Callable[[AgentEvent], Awaitable[None]]) -> RunResult | None:
+    """Run the agent until it is done or Ctrl-C is pressed.
+
+    Ctrl-C is an abort: the run closes what is open, and every event of that is shown. Only if that takes too long,
+    because nobody reads what is shown, the run is cancelled, and there is no result.
+    """
+    with trio.CancelScope() as scope, agent.subscribe(show):
+
+        def interrupt() -> None:
+            agent.abort()
+            scope.deadline = trio.current_time() + _PATIENCE
+
+        with _on_ctrl_c(interrupt):
+            return await agent.prompt(question)
+    return None
+
+
+@contextlib.contextmanager
+def _on_ctrl_c(action: Callable[[], None]) -> Generator[None]:
+    token = trio.lowlevel.current_trio_token()
+    usual = signal.signal(signal.SIGINT, lambda _number, _frame: token.run_sync_soon(action))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def _summary(result: RunResult, gauge: Gauge, seconds: float) -> str:
