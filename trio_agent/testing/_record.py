@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from trio_agent._agent import Agent
@@ -12,7 +12,7 @@ __all__ = ["record"]
 
 
 @contextmanager
-def record(agent: Agent) -> Iterator[list[AgentEvent]]:
+def record(agent: Agent) -> Generator[list[AgentEvent]]:
     """While the block runs, every event of the agent goes into the list, as it is delivered."""
     events: list[AgentEvent] = []
     with agent.subscribe(events.append):
