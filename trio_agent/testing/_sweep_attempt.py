@@ -1,0 +1,277 @@
+"""One attempt of a sweep: a scenario, run once with its actions at their points, and what must hold afterwards."""
+
+# pyright: reportPrivateUsage=false
+# A sweep looks at what has no public door, and must not give it one.
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import trio
+
+from trio_agent._agent import Agent, Prompt
+from trio_agent._agent_events import AgentEvent
+from trio_agent._agent_run import AgentRun
+from trio_agent._failures import bare
+from trio_agent._tools import _thread_limiter
+from trio_agent.testing._check import check_transcript
+from trio_agent.testing._check_events import check_events
+from trio_agent.testing._probe import Probe
+from trio_agent.testing._scripted import ScriptedModel
+from trio_agent.testing._steps import StepInstrument, describe_tasks
+
+__all__ = ["Action", "Attempt", "Scenario"]
+
+Action: TypeAlias = Literal["cancel", "abort", "interrupt", "cancel_watcher", "cancel_tool"] | Callable[[Agent], None]
+"""What is done to a run; see :func:`cancel_everywhere`."""
+
+_ENOUGH = 50
+
+
+async def _only_watch(_event: AgentEvent) -> None:
+    await trio.lowlevel.checkpoint()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What a sweep runs, made anew for each attempt.
+
+    Attributes:
+        agent: fresh, with a model that answers from a script, its tools, hooks, listeners and queued messages.
+        prompt: the run begins with it; ``None`` goes on without one.
+        watched: run it through ``agent.run()`` and iterate it, instead of ``agent.prompt()``.
+        watchers: bodies of further watchers, each in a task of its own, outside of what is cancelled; a second one is
+            cancelled together with the run.
+        raises: what a listener or hook of the scenario makes the run raise in the ordinary course.
+    """
+
+    agent: Agent
+    prompt: Prompt | None = "go"
+    watched: bool = False
+    watchers: Sequence[Callable[[AgentEvent], Awaitable[None]]] = (_only_watch,)
+    raises: type[Exception] | None = None
+
+
+class _Watcher:
+    def __init__(self, name: str, body: Callable[[AgentEvent], Awaitable[None]]) -> None:
+        self.name = name
+        self.body = body
+        self.scope = trio.CancelScope()
+        self.log: list[AgentEvent] = []
+
+
+class Attempt:
+    """One attempt.
+
+    Args:
+        scenario: a fresh one.
+        actions: done at successive points.
+        first: the first of these points.
+        max_seconds: of virtual time, and ...
+        max_steps: ... of tasks, before the attempt is stuck.
+
+    Attributes:
+        steps: the instrument that it needs.
+        problem: what did not hold.
+        stop_time: virtual seconds from the first action that stops the run to its end.
+    """
+
+    def __init__(
+        self, scenario: Scenario, actions: Sequence[Action], first: int, *, max_seconds: float, max_steps: int
+    ) -> None:
+        self.problem: BaseException | None = None
+        self.stop_time = 0.0
+        self._scenario = scenario
+        self._agent = scenario.agent
+        self._actions = actions
+        self._max_seconds = max_seconds
+        self.steps = StepInstrument(
+            first, [self._doing(action) for action in actions], max_steps=max_steps, spinning=self._spins
+        )
+        self._scope = trio.CancelScope()
+        self._guard_scope = trio.CancelScope()
+        self._stopped_at: float | None = None
+        self._handle: AgentRun | None = None
+        self._recorded: list[AgentEvent] = []
+        self._watchers = [_Watcher(f"watcher {i}", body) for i, body in enumerate(scenario.watchers)]
+        self._body_log: list[AgentEvent] = []
+        self._watching = 0
+
+    # -- the actions, done by the instrument -------------------------------------------------------------------------
+
+    def _doing(self, action: Action) -> Callable[[], None]:
+        return (lambda: self._do(action)) if isinstance(action, str) else (lambda: action(self._agent))
+
+    def _do(self, action: str) -> None:
+        # An abort of an agent that has not begun yet is no abort.
+        stops = action in {"cancel", "interrupt"} or (action == "abort" and self._agent.is_running)
+        if stops and self._stopped_at is None:
+            self._stopped_at = trio.current_time()
+        match action:
+            case "cancel":
+                self._scope.cancel()
+                for watcher in self._watchers[1:2]:
+                    watcher.scope.cancel()
+            case "abort":
+                self._probe.stopped |= stops
+                self._agent.abort()
+            case "interrupt":
+                signal.raise_signal(signal.SIGINT)
+            case "cancel_watcher":
+                for watcher in self._watchers[:1]:
+                    watcher.scope.cancel()
+            case "cancel_tool":
+                for call_id in self._agent.state.pending_tool_calls[:1]:
+                    assert self._handle is not None
+                    self._handle.cancel_tool(call_id)
+            case _:
+                raise ValueError(action)
+
+    def _spins(self, task: trio.lowlevel.Task) -> None:
+        self._stuck(f"task {task.name!r} and the others go on without end")
+
+    def _stuck(self, what: str) -> None:
+        self.problem = AssertionError(f"{what}; the tasks are\n{describe_tasks(self._root)}")
+        self._guard_scope.cancel()
+
+    # -- the run -----------------------------------------------------------------------------------------------------
+
+    async def main(self) -> None:
+        """Run it all; ``problem`` says what came of it."""
+        self._root = trio.lowlevel.current_task()
+        self._tasks_before = trio.lowlevel.current_statistics().tasks_living
+        self._probe = Probe(self._agent)
+        try:
+            with self._guard_scope, self._agent.subscribe(self._recorded.append):
+                await self._watch_and_run()
+        except BaseException as exc:  # noqa: BLE001  # it is the outcome of the attempt
+            self.problem = self.problem or bare(exc)
+
+    async def _watch_and_run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._guard)
+            for watcher in self._watchers:
+                await nursery.start(self._watch, watcher)
+            self._check(await self._run())
+            await self._prompt_again()
+            nursery.cancel_scope.cancel()
+
+    async def _guard(self) -> None:
+        await trio.sleep(self._max_seconds)
+        self._stuck(f"the run has not come to an end after {self._max_seconds:g} virtual seconds")
+
+    async def _watch(self, watcher: _Watcher, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        self._watching += 1
+        try:
+            with watcher.scope:
+                async with self._agent.events() as events:
+                    task_status.started()
+                    async for event in events:
+                        watcher.log.append(event)
+                        await watcher.body(event)
+        finally:
+            self._watching -= 1
+
+    async def _run(self) -> BaseException | None:
+        self.steps.arm(self._root)
+        error: BaseException | None = None
+        try:
+            with self._scope:
+                await self._scenario_run()
+        except (Exception, KeyboardInterrupt, BaseExceptionGroup) as exc:  # noqa: BLE001  # looked at by the caller
+            error = exc
+        self.steps.disarm()
+        if self._stopped_at is not None:
+            self.stop_time = trio.current_time() - self._stopped_at
+        if "interrupt" in self._actions:
+            try:
+                await trio.sleep(0.001)
+            except KeyboardInterrupt as exc:
+                error = error or exc  # it came when the run was over
+        return error
+
+    async def _scenario_run(self) -> None:
+        agent, prompt = self._agent, self._scenario.prompt
+        if self._scenario.watched or "cancel_tool" in self._actions:
+            async with agent.run(prompt) as self._handle:
+                async for event in self._handle:
+                    self._body_log.append(event)
+        elif prompt is None:
+            await agent.continue_()
+        else:
+            await agent.prompt(prompt)
+
+    # -- what must hold ----------------------------------------------------------------------------------------------
+
+    def _check(self, error: BaseException | None) -> None:
+        self._check_nothing_is_left()
+        self._check_outcome(error)
+        check_transcript(self._agent.messages)
+        self._probe.check_queues()
+        if self._probe.late:
+            raise AssertionError(f"asked for after the abort: {', '.join(self._probe.late)}")
+        check_events(self._recorded, complete=self._is_owed_everything)
+        for watcher in self._watchers:
+            self._check_log(watcher.name, watcher.log, complete=not watcher.scope.cancel_called)
+        self._check_log("the body of the run", self._body_log, complete=False)
+
+    @property
+    def _is_owed_everything(self) -> bool:
+        hurried = {"cancel", "interrupt"} & set(self._actions)
+        return not hurried or self.stop_time < self._agent._config.closing_grace
+
+    def _check_nothing_is_left(self) -> None:
+        guard = 1
+        left = trio.lowlevel.current_statistics().tasks_living - self._tasks_before - self._watching - guard
+        if left:
+            raise AssertionError(f"{left} tasks are left after the run:\n{describe_tasks(self._root)}")
+        agent = self._agent
+        no_threads = trio.CapacityLimiter(1)
+        limiters = {"the default thread limiter": trio.to_thread.current_default_thread_limiter()}
+        limiters["the limiter of tools in threads"] = _thread_limiter.get(no_threads)
+        limiters |= {f"the limiter of {tool.name!r}": tool.limiter for tool in agent.tools if tool.limiter is not None}
+        if agent._config.limiter is not None:
+            limiters["the agent's limiter"] = agent._config.limiter
+        for name, limiter in limiters.items():
+            if limiter.borrowed_tokens:
+                raise AssertionError(f"{limiter.borrowed_tokens} slots of {name} are still taken after the run")
+        state = agent.state
+        if agent.is_running or state.streaming_message is not None or state.pending_tool_calls:
+            raise AssertionError(f"the agent does not know that the run is over: {state!r}")
+
+    def _check_outcome(self, error: BaseException | None) -> None:
+        expected: tuple[type[BaseException], ...] = ()
+        if "interrupt" in self._actions:
+            expected += (KeyboardInterrupt,)
+        if self._scenario.raises is not None:
+            expected += (self._scenario.raises,)
+        if error is not None and not isinstance(error, expected):
+            raise AssertionError(f"the run raised {error!r}") from error
+
+    def _check_log(self, name: str, log: list[AgentEvent], *, complete: bool) -> None:
+        recorded = self._recorded
+        if len(log) > len(recorded) or any(a is not b for a, b in zip(log, recorded, strict=False)):
+            raise AssertionError(f"{name} saw other events than the recorder: {log} instead of {recorded}")
+        if complete and self._is_owed_everything and len(log) < len(recorded):
+            raise AssertionError(f"{name} missed the last {len(recorded) - len(log)} events: {recorded[len(log) :]}")
+
+    async def _prompt_again(self) -> None:
+        self._probe.stopped = False
+        answers = ScriptedModel(["Here I am."] * _ENOUGH)
+        self._probe.replace_stream_fn(answers)
+        try:
+            await self._agent.prompt("Are you still there?")
+        except Exception as exc:
+            if self._scenario.raises is None or not isinstance(exc, self._scenario.raises):
+                raise AssertionError(f"the agent cannot be prompted again: {exc!r}") from exc
+        if not answers.requests and self._scenario.raises is None:
+            raise AssertionError("a prompt after the run did not reach the model")
+        check_transcript(self._agent.messages)
+        self._probe.check_queues()
+        if self._is_owed_everything:
+            check_events(self._recorded)
+            for watcher in self._watchers:
+                self._check_log(watcher.name, watcher.log, complete=not watcher.scope.cancel_called)
