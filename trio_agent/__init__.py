@@ -105,6 +105,8 @@ from trio_agent._tools import Tool as Tool
 from trio_agent._tools import ToolContext as ToolContext
 from trio_agent._tools import ToolOutcome as ToolOutcome
 from trio_agent._tools import tool as tool
+from trio_agent._toolset import AnyTool as AnyTool
+from trio_agent._toolset import Toolset as Toolset
 from trio_agent._transcript import Context as Context
 
 # An application that configures no logging is not to be written to.

@@ -7,8 +7,10 @@ anyone sees them, and go to listeners and watchers. What is left to say here is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import TypeAlias
+from types import TracebackType
+from typing import Self, TypeAlias
 
 import trio
 
@@ -32,10 +34,11 @@ from trio_agent._messages import (
 )
 from trio_agent._models import Model, StreamOptions, ThinkingLevel
 from trio_agent._queues import QueueMode, Queues
-from trio_agent._run_transcript import Origin, Pending, tools_by_name
+from trio_agent._run_transcript import Origin, Pending
 from trio_agent._stream_fn import StreamFn, get_default_stream_fn
 from trio_agent._tool_batch import ToolExecutionMode
 from trio_agent._tools import Tool
+from trio_agent._toolset import AnyTool, Toolset, collect_tools
 from trio_agent._transcript import Context, baseline, check_can_continue, last_spoken, replay
 
 __all__ = ["Agent", "Prompt"]
@@ -43,16 +46,20 @@ __all__ = ["Agent", "Prompt"]
 Prompt: TypeAlias = str | AgentMessage | list[AgentMessage] | tuple[AgentMessage, ...]
 """What a run begins with: a text, a message, or messages in order."""
 
+_THREADS = 40
+
 
 class Agent:
     """A conversation with a model that may call tools.
 
-    Belongs to one Trio run, and is driven from its thread. Holds no task, socket or thread while no run is on.
+    Belongs to one Trio run, and is driven from its thread. Holds no task, socket or thread while no run is on, except
+    that used as ``async with Agent(...) as agent`` it keeps its tool sets open from run to run; otherwise they are
+    opened for each run.
 
     Args:
         model: who is asked.
         system_prompt: leads the transcript, unless ``messages`` begin with a system message.
-        tools: that the model may call.
+        tools: that the model may call: tools, tool sets, or functions to make tools of.
         messages: an earlier transcript to go on with.
         thinking_level: that the model is asked for.
         options: of every request.
@@ -68,7 +75,7 @@ class Agent:
 
     Raises:
         ValueError: a bound is not positive, or a mode is unknown.
-        ToolDefinitionError: two tools have the same name.
+        ToolDefinitionError: two tools have the same name, or something is no tool.
 
     ``model``, ``thinking_level``, ``tools``, ``options``, ``hooks`` and ``tool_execution`` can be set at any time and
     count from the next run on; ``steering_mode`` and ``follow_up_mode`` count at once; ``messages`` can be set while no
@@ -80,7 +87,7 @@ class Agent:
         model: Model,
         *,
         system_prompt: str = "",
-        tools: Sequence[Tool] = (),
+        tools: Sequence[AnyTool] = (),
         messages: Sequence[AgentMessage] = (),
         thinking_level: ThinkingLevel = "off",
         options: StreamOptions = StreamOptions(),  # noqa: B008
@@ -105,8 +112,10 @@ class Agent:
             max_turns=max_turns,
             closing_grace=closing_grace,
         )
-        self._tools: tuple[Tool, ...] = ()
-        self.tools = tuple(tools)
+        self._tools = collect_tools(tools)
+        self._toolsets = _toolsets(tools)
+        self._resources: AsyncExitStack | None = None
+        self._thread_limiter: trio.CapacityLimiter | None = None
         self._queues = Queues(steering_mode, follow_up_mode)
         self._stream_fn = stream_fn
         self._state = AgentState(self, self._with_head(system_prompt, messages))
@@ -119,6 +128,25 @@ class Agent:
         if (messages and isinstance(messages[0], SystemMessage)) or not (system_prompt or declarations):
             return list(messages)
         return [SystemMessage(content=system_prompt, timestamp=0, tools_added=declarations), *messages]
+
+    async def __aenter__(self) -> Self:
+        if self._resources is not None:
+            raise RuntimeError("the agent has been entered already")
+        async with AsyncExitStack() as resources:
+            await self._open_toolsets(resources)
+            self._resources = resources.pop_all()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        resources, self._resources = self._resources, None
+        return None if resources is None else await resources.__aexit__(exc_type, exc, traceback)
+
+    async def _open_toolsets(self, resources: AsyncExitStack) -> None:
+        for toolset in self._toolsets:
+            if not toolset.is_open:
+                await resources.enter_async_context(toolset)
 
     # -- settings ----------------------------------------------------------------------------------------------------
 
@@ -173,9 +201,9 @@ class Agent:
         return self._tools
 
     @tools.setter
-    def tools(self, tools: Sequence[Tool]) -> None:
-        tools_by_name(tools)
-        self._tools = tuple(tools)
+    def tools(self, tools: Sequence[AnyTool]) -> None:
+        self._tools = collect_tools(tools)
+        self._toolsets = _toolsets(tools)
 
     @property
     def steering_mode(self) -> QueueMode:
@@ -410,15 +438,26 @@ class Agent:
             handle,
             inbox=self._queues,
             cancellable_calls=watched,
+            thread_limiter=self._get_thread_limiter,
         )
-        pending = self._continuation() if prompts is None else [Pending(message) for message in prompts]
+        if prompts is None and not (self._answer_is_last() and self.queued()):
+            check_can_continue(self.messages)
         self._delivery.unmute()
         self._reducer.forget_error()
-        self._active = ActiveRun(run, pending, handle)
+        self._active = ActiveRun(run, prompts, handle)
         return self._active
 
+    def _get_thread_limiter(self) -> trio.CapacityLimiter:
+        # Never Trio's default one: threads that were abandoned would keep the application from getting its own.
+        if self._thread_limiter is None:
+            self._thread_limiter = trio.CapacityLimiter(_THREADS)
+        return self._thread_limiter
+
+    def _answer_is_last(self) -> bool:
+        return isinstance(last_spoken(self.messages), AssistantMessage)
+
     def _continuation(self) -> list[Pending]:
-        if isinstance(last_spoken(self.messages), AssistantMessage):
+        if self._answer_is_last():
             origin: Origin = "steering"
             queued = self._queues.take_steering()
             if not queued:
@@ -436,12 +475,20 @@ class Agent:
     async def _drive(self, active: ActiveRun) -> RunResult:
         active.place = Place()
         try:
-            messages = await active.run.execute(active.prompts)
+            async with AsyncExitStack() as resources:
+                await self._open_toolsets(resources)
+                prompts = active.prompts
+                pending = self._continuation() if prompts is None else [Pending(message) for message in prompts]
+                messages = await active.run.execute(pending)
         finally:
             self._active = None
             self._reducer.settle()
             active.over.set()
         return RunResult(messages=tuple(messages), turns=active.run.turns)
+
+
+def _toolsets(tools: Sequence[AnyTool]) -> tuple[Toolset, ...]:
+    return tuple([tool for tool in tools if isinstance(tool, Toolset)])
 
 
 def _as_message(message: str | AgentMessage) -> AgentMessage:

@@ -29,8 +29,7 @@ from trio_agent._delivery import EventStream, Place
 from trio_agent._errors import AgentError
 from trio_agent._failures import bare, describe, split_cancelled
 from trio_agent._loop import Run
-from trio_agent._messages import AssistantMessage
-from trio_agent._run_transcript import Pending
+from trio_agent._messages import AgentMessage, AssistantMessage
 
 __all__ = ["ActiveRun", "AgentRun"]
 
@@ -40,7 +39,7 @@ class ActiveRun:
 
     Attributes:
         run: the loop's.
-        prompts: it begins with these.
+        prompts: it begins with these; ``None`` for what is queued, or for the transcript as it is.
         handle: aborts it.
         over: set when its last handler has returned.
         place: of its task, once it is there.
@@ -48,7 +47,7 @@ class ActiveRun:
 
     __slots__ = ("handle", "over", "place", "prompts", "run")
 
-    def __init__(self, run: Run, prompts: list[Pending], handle: AbortHandle) -> None:
+    def __init__(self, run: Run, prompts: list[AgentMessage] | None, handle: AbortHandle) -> None:
         self.run = run
         self.prompts = prompts
         self.handle = handle

@@ -297,8 +297,8 @@ class Delivery:
 
     def _failed(self, subscription: Subscription, exc: BaseException) -> BaseException:
         cancelled, failure = split_cancelled(exc)
-        if failure is not None:
-            subscription.silent = True
+        if isinstance(failure, Exception):
+            subscription.silent = True  # but not for an interrupt that only struck while the listener had its turn
         if cancelled is not None:
             raise exc
         assert failure is not None

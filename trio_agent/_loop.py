@@ -32,7 +32,7 @@ closed synchronously, the events that are owed are delivered, and the same excep
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -66,6 +66,7 @@ class Run:
         abort: stops it in order.
         inbox: where queued messages come from, besides the hooks.
         cancellable_calls: whether single tool calls can be cancelled, so that each needs a scope of its own.
+        thread_limiter: gives the limiter of worker threads.
 
     Attributes:
         turns: how many turns were closed.
@@ -81,6 +82,7 @@ class Run:
         *,
         inbox: Inbox | None = None,
         cancellable_calls: bool = False,
+        thread_limiter: Callable[[], trio.CapacityLimiter] | None = None,
     ) -> None:
         self.turns = 0
         self._core = RunCore(context, config, sink, abort, inbox)
@@ -89,6 +91,7 @@ class Run:
         self._stream_fn = stream_fn
         self._abort = abort
         self._cancellable_calls = cancellable_calls
+        self._thread_limiter = thread_limiter
         self._tool_tasks = ToolTasks()
         self._finish_scope: trio.CancelScope | None = None
 
@@ -208,6 +211,7 @@ class Run:
             assistant_message=message,
             context=lambda: transcript.context,
             cancellable=self._cancellable_calls,
+            thread_limiter=self._thread_limiter,
         )
         truncated = message.stop_reason == "length"
         return ToolBatch(

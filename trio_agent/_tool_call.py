@@ -152,6 +152,7 @@ class ToolRunner:
         assistant_message: that asks for the calls.
         context: what the run works on, taken anew for each hook.
         cancellable: whether single calls may be cancelled, so that each needs a scope.
+        thread_limiter: gives the limiter of worker threads; ``None`` for the library's own.
     """
 
     tools: dict[str, Tool]
@@ -162,6 +163,7 @@ class ToolRunner:
     assistant_message: AssistantMessage
     context: Callable[[], Context]
     cancellable: bool = False
+    thread_limiter: Callable[[], trio.CapacityLimiter] | None = None
 
     def bind(self, state: CallState) -> None:
         """Find the tool and check the arguments. Afterwards the call has a result or can be run, if no hook objects."""
@@ -348,6 +350,7 @@ class ToolRunner:
             agent_context=self.context(),
             update=update,
             call_tool=call_tool,
+            thread_limiter=None if self.thread_limiter is None else self.thread_limiter(),
         )
 
     async def run_nested(

@@ -16,7 +16,7 @@ from trio_agent._agent import Agent, Prompt
 from trio_agent._agent_events import AgentEvent
 from trio_agent._agent_run import AgentRun
 from trio_agent._failures import bare
-from trio_agent._tools import _thread_limiter
+from trio_agent._tool_body import _own_limiter
 from trio_agent.testing._check import check_transcript
 from trio_agent.testing._check_events import check_events
 from trio_agent.testing._probe import Probe
@@ -231,7 +231,9 @@ class Attempt:
         agent = self._agent
         no_threads = trio.CapacityLimiter(1)
         limiters = {"the default thread limiter": trio.to_thread.current_default_thread_limiter()}
-        limiters["the limiter of tools in threads"] = _thread_limiter.get(no_threads)
+        limiters["the library's thread limiter"] = _own_limiter.get(no_threads)
+        if agent._thread_limiter is not None:
+            limiters["the agent's thread limiter"] = agent._thread_limiter
         limiters |= {f"the limiter of {tool.name!r}": tool.limiter for tool in agent.tools if tool.limiter is not None}
         if agent._config.limiter is not None:
             limiters["the agent's limiter"] = agent._config.limiter
