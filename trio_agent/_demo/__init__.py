@@ -7,6 +7,8 @@ of a function over its data, and all checks run at once. A customer of the libra
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 import shutil
 import signal
 import sys
@@ -66,7 +68,7 @@ def demonstrate(question: str | None, *, catalogue: Path | None, as_json: bool) 
     agent = make_agent(shop, path, gauge)
     show = _show_json if as_json else _show_text
     result = trio.run(show, agent, question or QUESTION, gauge)
-    if result is None or result.stop_reason == "aborted":
+    if result is None:
         sys.stderr.write(f"Interrupted. {describe_transcript(agent.state.messages)}\n")
         return 130
     return 0 if result.stop_reason == "stop" else 1
@@ -86,7 +88,8 @@ def make_agent(shop: Catalogue, path: Path, gauge: Gauge, *, pace: float = 1.0) 
 
 async def _show_text(agent: Agent, question: str, gauge: Gauge) -> RunResult | None:
     output = Output(sys.stdout)
-    view = TerminalView(output.put, columns=shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+    in_place = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    view = TerminalView(output.put, columns=shutil.get_terminal_size().columns if in_place else None)
 
     async def show(event: AgentEvent) -> None:
         view.handle(event)
@@ -96,9 +99,9 @@ async def _show_text(agent: Agent, question: str, gauge: Gauge) -> RunResult | N
     started = trio.current_time()
     result = await _ask(agent, question, show)
     view.close()
-    if result is not None and result.stop_reason != "aborted":
+    if result is not None:
         output.put(f"\n{_summary(result, gauge, trio.current_time() - started)}\n")
-    with trio.move_on_after(_PATIENCE):
+    with trio.move_on_after(_PATIENCE if result is None else math.inf):
         await output.flush()
     return result
 
@@ -114,25 +117,26 @@ async def _show_json(agent: Agent, question: str, gauge: Gauge) -> RunResult | N
     sys.stderr.write(f"{_NOTICE}\n")
     started = trio.current_time()
     result = await _ask(agent, question, show)
-    if result is not None and result.stop_reason != "aborted":
+    if result is not None:
         sys.stderr.write(_summary(result, gauge, trio.current_time() - started) + "\n")
     return result
 
 
 async def _ask(agent: Agent, question: str, show: Callable[[AgentEvent], Awaitable[None]]) -> RunResult | None:
-    """Run the agent until it is done or Ctrl-C is pressed.
+    """Run the agent until it is done; ``None`` if Ctrl-C was pressed.
 
     Ctrl-C is an abort: the run closes what is open, and every event of that is shown. Only if that takes too long,
-    because nobody reads what is shown, the run is cancelled, and there is no result.
+    because nobody reads what is shown, the run is cancelled.
     """
     with trio.CancelScope() as scope, agent.subscribe(show):
 
         def interrupt() -> None:
             agent.abort()
-            scope.deadline = trio.current_time() + _PATIENCE
+            scope.deadline = min(scope.deadline, trio.current_time() + _PATIENCE)
 
         with _on_ctrl_c(interrupt):
-            return await agent.prompt(question)
+            result = await agent.prompt(question)
+        return None if result.stop_reason == "aborted" else result
     return None
 
 

@@ -64,7 +64,7 @@ class _Group:
 
 
 class TerminalView:
-    """Writes a run as text.
+    """Writes runs as text, each from its first event on.
 
     Args:
         write: takes the text.
@@ -88,7 +88,7 @@ class TerminalView:
                 if message.error_message is not None:
                     self.line(f"! {message.stop_reason}: {message.error_message}")
                 # The calls of a failed answer are never made.
-                for call in message.tool_calls if message.error_message is None else ():
+                for call in message.tool_calls if message.stop_reason not in ("error", "aborted") else ():
                     self._groups.setdefault(call.name, _Group()).add(call)
             case ToolExecutionStart(tool_name=name):
                 self._show(name)
