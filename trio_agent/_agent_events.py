@@ -19,6 +19,7 @@ from trio_agent._messages import (
     ToolResultMessage,
     Usage,
     Value,
+    written,
 )
 from trio_agent._stream_events import AssistantMessageEvent
 
@@ -50,7 +51,7 @@ class ToolResult(Value, gc=True, frozen=True):
         usage: cost of the tool itself.
     """
 
-    content: str | tuple[ToolResultContent, ...] = ()
+    content: str | tuple[ToolResultContent, ...] = written(())
     details: JsonValue | UnsetType = UNSET
     structured_content: JsonValue | UnsetType = UNSET
     is_error: bool = False

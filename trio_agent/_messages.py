@@ -8,7 +8,7 @@ drop it. Nothing is below this module; nothing that awaits, runs or talks to a m
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -37,6 +37,8 @@ __all__ = [
     "UserMessage",
 ]
 
+T = TypeVar("T")
+
 JsonValue: TypeAlias = Any
 """Any value that JSON can express; checked where it enters, not by the type."""
 
@@ -49,6 +51,11 @@ StopReason: TypeAlias = Literal["stop", "length", "toolUse", "error", "aborted",
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """Base of all values in a transcript."""
+
+
+def written(default: T) -> T:
+    """A field's default that is written all the same, because pi always writes the field."""
+    return msgspec.field(default_factory=lambda: default)
 
 
 class Block(Value, tag_field="type", gc=False, frozen=True, kw_only=True):
@@ -158,7 +165,8 @@ class Usage(Value, gc=False, frozen=True, kw_only=True):
     cache_write: int
     total_tokens: int
     cost: Cost
-    cache_write_1h: int | None = None
+    # "1H" is what the renaming rule would make of it.
+    cache_write_1h: int | None = msgspec.field(default=None, name="cacheWrite1h")
     reasoning: int | None = None
 
     @classmethod

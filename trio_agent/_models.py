@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from trio_agent._messages import Cost, JsonObject, JsonValue, Usage, Value
+from trio_agent._messages import Cost, JsonObject, JsonValue, Usage, Value, written
 
 __all__ = [
     "CacheRetention",
@@ -102,13 +102,13 @@ class Model(Value, gc=True, frozen=True, kw_only=True):
     id: str
     api: str
     provider: str
-    base_url: str = ""
-    reasoning: bool = False
-    input: tuple[Literal["text", "image"], ...] = ("text",)
-    cost: ModelCost = _FREE
-    context_window: int = 0
-    max_tokens: int = 0
-    name: str = ""
+    base_url: str = written("")
+    reasoning: bool = written(False)
+    input: tuple[Literal["text", "image"], ...] = written(("text",))
+    cost: ModelCost = written(_FREE)
+    context_window: int = written(0)
+    max_tokens: int = written(0)
+    name: str = written("")
     thinking_level_map: dict[str, str | None] | None = None
     prompt_cache: PromptCache | None = None
     input_limits: JsonValue = None
