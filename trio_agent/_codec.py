@@ -1,11 +1,14 @@
 """MessageCodec: messages and events to JSON and back, with an application's own message types.
 
 The good path is one typed msgspec call. Only what that call refuses is looked at again, slowly: an unknown role, which
-is kept byte for byte, and ``content: null`` of old transcripts, which reads as empty.
+is kept byte for byte, ``content: null`` of old transcripts, which reads as empty, and halves of surrogate pairs, which
+cut model output and undecodable file names leave in texts. JavaScript writes them as escapes, and so does this module.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable
 from typing import Any, Union, cast
 
@@ -16,6 +19,7 @@ from trio_agent._errors import TranscriptError
 from trio_agent._messages import (
     AgentMessage,
     AssistantMessage,
+    JsonObject,
     SystemMessage,
     ToolResultMessage,
     UnknownMessage,
@@ -25,11 +29,9 @@ from trio_agent._messages import (
 __all__ = ["MessageCodec"]
 
 
+# All that broken text raises: ValueError is the base of msgspec's, json's and Unicode's errors.
+_REFUSED = (ValueError, RecursionError)
 _ROLES = (SystemMessage, UserMessage, AssistantMessage, ToolResultMessage)
-
-
-class _Peek(msgspec.Struct):
-    role: str
 
 
 def _encode_unknown(value: object) -> Any:  # noqa: ANN401
@@ -38,8 +40,58 @@ def _encode_unknown(value: object) -> Any:  # noqa: ANN401
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
+def _builtin_unknown(value: object) -> Any:  # noqa: ANN401
+    return _parse(_encode_unknown(value))
+
+
+def _encode(value: object) -> bytes:
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(value, enc_hook=_builtin_unknown)
+        return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _parse(data: bytes | msgspec.Raw) -> Any:  # noqa: ANN401
+    # What msgspec takes, and surrogate escapes; both of them strict about numbers.
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return json.loads(bytes(data), parse_constant=_finite, parse_float=_finite)
+
+
+def _split_array(data: bytes | str) -> list[bytes]:
+    # The items' own text, as unknown messages are to be kept as they are.
+    try:
+        return [bytes(item) for item in _raw_list.decode(data)]
+    except msgspec.DecodeError:
+        text = data if isinstance(data, str) else data.decode()
+    if not isinstance(json.loads(text), list):
+        raise ValueError("expected an array")
+    items: list[bytes] = []
+    start = _next_item(text, 0)
+    while text[start] != "]":
+        _, end = _scanner.raw_decode(text, start)
+        items.append(text[start:end].encode())
+        start = _next_item(text, end)
+    return items
+
+
+def _next_item(text: str, position: int) -> int:
+    # Past blanks and the bracket or comma before an item. The text is known to be an array.
+    while text[position] in " \t\r\n[,":
+        position += 1
+    return position
+
+
+def _finite(text: str) -> float:
+    if math.isfinite(number := float(text)):
+        return number
+    raise ValueError(f"{text} is no number in JSON")
+
+
 _encoder = msgspec.json.Encoder(enc_hook=_encode_unknown)
-_peek = msgspec.json.Decoder(_Peek)
+_scanner = json.JSONDecoder()
 _raw_list = msgspec.json.Decoder(list[msgspec.Raw])
 _events = msgspec.json.Decoder(AgentEvent)
 
@@ -71,15 +123,19 @@ class MessageCodec:
 
     def encode(self, message: AgentMessage) -> bytes:
         """One message as JSON without a line end; an unknown one as it was read."""
-        return _encoder.encode(message)
+        return _encode(message)
 
     def encode_list(self, messages: Iterable[AgentMessage]) -> bytes:
         """Messages as one JSON array."""
-        return _encoder.encode(messages if isinstance(messages, (list, tuple)) else list(messages))
+        messages = messages if isinstance(messages, (list, tuple)) else list(messages)
+        try:
+            return _encoder.encode(messages)
+        except UnicodeEncodeError:
+            return b"[" + b",".join([_encode(message) for message in messages]) + b"]"
 
     def encode_event(self, event: AgentEvent) -> bytes:
         """An agent event as JSON without a line end."""
-        return _encoder.encode(event)
+        return _encode(event)
 
     def decode(self, data: bytes | str) -> AgentMessage:
         """One message.
@@ -92,8 +148,8 @@ class MessageCodec:
         """
         try:
             return cast("AgentMessage", self._one.decode(data))
-        except msgspec.DecodeError as exc:
-            return self._decode_leniently(data.encode() if isinstance(data, str) else data, exc)
+        except _REFUSED as exc:
+            return self._decode_leniently(data, exc)
 
     def decode_list(self, data: bytes | str) -> list[AgentMessage]:
         """Messages from one JSON array, each as :meth:`decode` reads it.
@@ -103,14 +159,19 @@ class MessageCodec:
         """
         try:
             return cast("list[AgentMessage]", self._list.decode(data))
-        except msgspec.DecodeError:
+        except _REFUSED:
             pass
         try:
-            items = _raw_list.decode(data)
-        except msgspec.DecodeError as exc:
+            items = _split_array(data)
+        except _REFUSED as exc:
             raise TranscriptError(f"not a JSON array of messages: {exc}") from exc
-        # A Raw refers into the whole input, so an unknown message must take its own bytes.
-        return [self.decode(bytes(item)) for item in items]
+        messages: list[AgentMessage] = []
+        for index, item in enumerate(items):
+            try:
+                messages.append(self.decode(item))
+            except TranscriptError as exc:
+                raise TranscriptError(f"message {index}: {exc}") from exc
+        return messages
 
     def decode_event(self, data: bytes | str) -> AgentEvent:
         """An agent event; messages of unknown roles in it are kept with their JSON value.
@@ -120,8 +181,8 @@ class MessageCodec:
         """
         try:
             event = _events.decode(data)
-        except msgspec.DecodeError as exc:
-            raise TranscriptError(f"not an agent event: {exc}") from exc
+        except _REFUSED as exc:
+            event = self._decode_event_leniently(data, exc)
         # Events are typed for no particular application, so messages arrive as plain objects.
         if isinstance(event, (MessageStart, MessageEnd)):
             return type(event)(message=self._message(event.message))
@@ -130,24 +191,35 @@ class MessageCodec:
         return event
 
     def _message(self, plain: object) -> AgentMessage:
-        return self.decode(msgspec.json.encode(plain))
+        return self.decode(_encode(plain))
 
-    def _decode_leniently(self, data: bytes, error: msgspec.DecodeError) -> AgentMessage:
+    def _decode_leniently(self, data: bytes | str, error: Exception) -> AgentMessage:
         try:
-            role = _peek.decode(data).role
-        except msgspec.DecodeError:
+            raw = data.encode() if isinstance(data, str) else data
+            plain = _parse(raw)
+        except _REFUSED as exc:
+            raise TranscriptError(f"not a message: {exc}") from exc
+        fields = cast("JsonObject", plain) if isinstance(plain, dict) else {}
+        role = fields.get("role")
+        if not isinstance(role, str):
             raise TranscriptError(f"not a message: {error}") from error
         message_type = self._roles.get(role)
         if message_type is None:
-            return UnknownMessage(role, data)
-        plain = msgspec.json.decode(data)
-        if "content" in plain and plain["content"] is None:
-            plain["content"] = []
-            try:
-                return cast("AgentMessage", msgspec.convert(plain, message_type))
-            except msgspec.ValidationError as exc:
-                error = exc
-        raise TranscriptError(f"not a valid {role!r} message: {error}") from error
+            return UnknownMessage(role, raw)
+        if fields.get("content", ()) is None:
+            fields["content"] = []
+        try:
+            return cast("AgentMessage", msgspec.convert(fields, message_type, str_keys=True))
+        except msgspec.ValidationError as exc:
+            raise TranscriptError(f"not a valid {role!r} message: {exc}") from exc
+
+    def _decode_event_leniently(self, data: bytes | str, error: Exception) -> AgentEvent:
+        try:
+            plain = _parse(data.encode() if isinstance(data, str) else data)
+            return cast("AgentEvent", msgspec.convert(plain, AgentEvent))
+        except _REFUSED as exc:
+            reason = exc if isinstance(exc, msgspec.ValidationError) else error
+            raise TranscriptError(f"not an agent event: {reason}") from exc
 
 
 def _role_of(message_type: type[msgspec.Struct]) -> str:
