@@ -5,6 +5,10 @@ is closed once; blocks may interleave. After ``done`` or ``error`` nothing may c
 fault of the other side and raises ``RemoteProtocolError``. Two things are tolerated: block events before ``start``, and
 indices that leave gaps (the message then holds the blocks in the order of their indices).
 
+Ids of calls are unique within the answer, whatever the server sent: results could not be told apart otherwise. A call
+gets its unique id where it first shows one, so that its events, the partial messages and the final one agree; a call
+that never got an id is given one when it ends. Ids of other answers play no part.
+
 Cost. Folding an event is independent of what has arrived. Each part of a block remembers at which event it came, so
 that any event can later say what the message looked like: it holds the builder and a number. The builder never holds an
 event: that would make a cycle through a slot that the collector does not look into.
@@ -13,11 +17,12 @@ event: that would make a cycle through a slot that the collector does not look i
 from __future__ import annotations
 
 import copy
-from bisect import bisect_right
+from collections import defaultdict, deque
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from trio_agent._block import Block, Delta, parse_arguments
 from trio_agent._errors import RemoteProtocolError
 from trio_agent._messages import (
     AssistantContent,
@@ -32,6 +37,7 @@ from trio_agent._messages import (
 from trio_agent._models import Model
 from trio_agent._stream_events import (
     AssistantMessageEvent,
+    Bound,
     StreamDone,
     StreamError,
     StreamStart,
@@ -44,68 +50,14 @@ from trio_agent._stream_events import (
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
-    _Bound,
 )
 
 __all__ = ["MessageBuilder", "parse_arguments"]
 
 _E = TypeVar("_E", bound=Any)
-_bind = cast("Any", _Bound).__dict__["_bound"].__set__
-_NEVER = 1 << 62
-_Delta: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta
+_bind = cast("Any", Bound).__dict__["_bound"].__set__
 _NAMES = {TextDelta: "text", ThinkingDelta: "thinking", ToolCallDelta: "tool call"}
 _BlockEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | TextEnd | ThinkingEnd | ToolCallEnd
-
-
-def parse_arguments(text: str) -> tuple[JsonObject, str | None]:
-    """Read the finished argument text of a call, once.
-
-    Returns:
-        The arguments, and why the text was no JSON object (the arguments are then ``{}``). An empty text and ``null``
-        mean ``{}``.
-    """
-    stripped = text.strip()
-    if not stripped or stripped == "null":
-        return {}, None
-    try:
-        value = msgspec.json.decode(stripped)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as exc:
-        return {}, f"the arguments are not valid JSON ({exc})"
-    if not isinstance(value, dict):
-        return {}, f"the arguments must be a JSON object, not {type(value).__name__}"
-    return cast("JsonObject", value), None
-
-
-class _Block:
-    # `parts[k]` arrived at moment `moments[k]`; a closed block has its final value instead.
-    __slots__ = ("arguments", "closed_at", "final", "id", "kind", "moments", "name", "opened_at", "parts")
-
-    def __init__(self, kind: type[_Delta], opened_at: int, call_id: str = "", name: str = "") -> None:
-        self.kind = kind
-        self.opened_at = opened_at
-        self.closed_at = _NEVER
-        self.id = call_id
-        self.name = name
-        self.parts: list[str] = []
-        self.moments: list[int] = []
-        self.final: AssistantContent | None = None
-        self.arguments: tuple[int, JsonObject] = (0, {})
-
-    def text_at(self, moment: int) -> str:
-        return "".join(self.parts[: bisect_right(self.moments, moment)])
-
-    def at(self, moment: int) -> AssistantContent:
-        if self.final is not None and self.closed_at <= moment:
-            return self.final
-        if self.kind is TextDelta:
-            return TextContent(text=self.text_at(moment))
-        if self.kind is ThinkingDelta:
-            return ThinkingContent(thinking=self.text_at(moment))
-        return ToolCall(id=self.id, name=self.name, arguments=self._complete_arguments(moment))
-
-    def _complete_arguments(self, moment: int) -> JsonObject:
-        text = self.text_at(moment)
-        return parse_arguments(text)[0] if text.rstrip().endswith("}") else {}
 
 
 class MessageBuilder:
@@ -120,7 +72,7 @@ class MessageBuilder:
         thinking_level: recorded in the message.
     """
 
-    __slots__ = ("_base", "_blocks", "_moment", "_open", "_result", "started")
+    __slots__ = ("_base", "_blocks", "_ids", "_moment", "_open", "_result", "started")
 
     def __init__(self, model: Model, *, timestamp: int, thinking_level: str | None = None) -> None:
         self._base = AssistantMessage(
@@ -133,8 +85,10 @@ class MessageBuilder:
             timestamp=timestamp,
             thinking_level=thinking_level,
         )
-        self._blocks: dict[int, _Block] = {}
-        self._open: dict[int, _Block] = {}
+        self._blocks: dict[int, Block] = {}
+        self._open: dict[int, Block] = {}
+        # Every id in use, and how many calls have asked for it.
+        self._ids: dict[str, int] = {}
         self._moment = 0
         self._result: AssistantMessage | None = None
         self.started = False
@@ -154,7 +108,8 @@ class MessageBuilder:
         """Fold one event.
 
         Returns:
-            An equal event with its lazy ``partial``; the one that was given is left alone.
+            An equal event with its lazy ``partial``, in which calls carry their ids as in the message; the one that was
+            given is left alone.
 
         Raises:
             RemoteProtocolError: the event is not legal here; the builder is unchanged and can still be failed.
@@ -172,56 +127,92 @@ class MessageBuilder:
             block.moments.append(moment)
             event = cast("_E", kind(content_index=index, delta=delta))
         else:
-            self._fold(event, moment)
-            event = copy.copy(event)
+            event = cast("_E", copy.copy(self._fold(event, moment)))
         self._moment = moment
         _bind(event, (self, moment))
         return event
 
-    def _fold(self, event: AssistantMessageEvent, moment: int) -> None:
+    def _fold(self, event: AssistantMessageEvent, moment: int) -> AssistantMessageEvent:
         match event:
             case TextStart() | ThinkingStart():
-                self._opening(event, _Block(TextDelta if type(event) is TextStart else ThinkingDelta, moment))
+                self._opening(event, Block(TextDelta if type(event) is TextStart else ThinkingDelta, moment))
             case ToolCallStart():
-                self._opening(event, _Block(ToolCallDelta, moment, event.id, event.name))
+                return self._opening_call(event, moment)
             case TextEnd():
                 signature = event.content_signature
-                self._closing(event, TextDelta, moment, TextContent(text=event.content, text_signature=signature))
+                self._closing(event, TextDelta, moment).final = TextContent(
+                    text=event.content, text_signature=signature
+                )
             case ThinkingEnd():
-                thinking = ThinkingContent(
+                self._closing(event, ThinkingDelta, moment).final = ThinkingContent(
                     thinking=event.content,
                     thinking_signature=event.content_signature,
                     redacted=event.redacted,
                 )
-                self._closing(event, ThinkingDelta, moment, thinking)
             case ToolCallEnd():
-                self._closing(event, ToolCallDelta, moment, event.tool_call)
+                return self._closing_call(event, moment)
             case StreamStart():
                 if self.started:
                     raise RemoteProtocolError("the answer started twice")
                 self.started = True
-            case StreamDone():
-                self._finish(event.message, event.reason, event.usage, None)
-            case StreamError():
-                self._finish(event.message, event.reason, event.usage, event.error_message)
+            case StreamDone() | StreamError():
+                return self._ending(event)
             case _:
                 raise RemoteProtocolError(f"{event!r} is no stream event")
+        return event
 
-    def _opening(self, event: TextStart | ThinkingStart | ToolCallStart, block: _Block) -> None:
+    def _opening(self, event: TextStart | ThinkingStart | ToolCallStart, block: Block) -> None:
         index = event.content_index
         if index in self._blocks:
             raise RemoteProtocolError(f"{_tag(event)!r} opened content index {index} a second time")
         self._blocks[index] = self._open[index] = block
 
-    def _closing(
-        self, event: TextEnd | ThinkingEnd | ToolCallEnd, kind: type[_Delta], moment: int, final: AssistantContent
-    ) -> None:
+    def _opening_call(self, event: ToolCallStart, moment: int) -> ToolCallStart:
+        block = Block(ToolCallDelta, moment, sent_id=event.id, name=event.name)
+        self._opening(event, block)
+        block.id = self._unique_id(event.id) if event.id else ""
+        return event if block.id == event.id else msgspec.structs.replace(event, id=block.id)
+
+    def _closing(self, event: TextEnd | ThinkingEnd | ToolCallEnd, kind: type[Delta], moment: int) -> Block:
         block = self._open.get(event.content_index)
         if block is None or block.kind is not kind:
             raise self._illegal(event)
         del self._open[event.content_index]
-        block.final = final
         block.closed_at = moment
+        return block
+
+    def _closing_call(self, event: ToolCallEnd, moment: int) -> ToolCallEnd:
+        block = self._closing(event, ToolCallDelta, moment)
+        call = event.tool_call
+        call_id = self._final_id(block, event.content_index, call.id)
+        if call.id != call_id:
+            call = msgspec.structs.replace(call, id=call_id)
+            event = msgspec.structs.replace(event, tool_call=call)
+        block.final = call
+        return event
+
+    def _final_id(self, block: Block, index: int, sent_id: str) -> str:
+        # The server may send the id only at the end, or another one than before, or none at all.
+        if sent_id and sent_id not in (block.sent_id, block.id):
+            block.sent_id = sent_id
+            return self._unique_id(sent_id)
+        return block.id or self._made_id(index)
+
+    def _unique_id(self, sent_id: str) -> str:
+        if sent_id not in self._ids:
+            self._ids[sent_id] = 1
+            return sent_id
+        while True:
+            self._ids[sent_id] += 1
+            # A Responses id is a call id and an item id joined by a bar, and both must differ.
+            unique = "|".join([f"{part}_{self._ids[sent_id]}" for part in sent_id.split("|")])
+            if unique not in self._ids:
+                self._ids[unique] = 1
+                return unique
+
+    def _made_id(self, index: int) -> str:
+        # Not at random: the same stream at the same time gives the same message.
+        return self._unique_id(f"call_{self._base.timestamp}_{index}")
 
     def _illegal(self, event: _BlockEvent) -> RemoteProtocolError:
         index = event.content_index
@@ -231,37 +222,68 @@ class MessageBuilder:
             state += " that is already closed"
         return RemoteProtocolError(f"{_tag(event)!r} arrived for content index {index}, which {state}")
 
-    def _finish(
-        self, message: AssistantMessage | None, reason: StopReason, usage: Usage | None, error_message: str | None
-    ) -> None:
+    def _ending(self, event: StreamDone | StreamError) -> StreamDone | StreamError:
+        message = event.message
         if message is not None:
-            self._result = msgspec.structs.replace(
-                message, stop_reason=reason, thinking_level=self._base.thinking_level or message.thinking_level
-            )
-            return
+            content = self._with_unique_ids(message.content)
+            if content != message.content:
+                message = msgspec.structs.replace(message, content=content)
+                event = msgspec.structs.replace(event, message=message)
+            level = self._base.thinking_level or message.thinking_level
+            self._result = msgspec.structs.replace(message, stop_reason=event.reason, thinking_level=level)
+            return event
+        if isinstance(event, StreamError):
+            content, error_message = self._content_at(self._moment), event.error_message
+        else:
+            content, error_message = self._final_content(), None
         self._result = msgspec.structs.replace(
             self._base,
-            content=self._final_content(),
-            usage=usage or self._base.usage,
-            stop_reason=reason,
+            content=content,
+            usage=event.usage or self._base.usage,
+            stop_reason=event.reason,
             error_message=error_message,
         )
+        return event
+
+    def _with_unique_ids(self, content: tuple[AssistantContent, ...]) -> tuple[AssistantContent, ...]:
+        # The message of a whole answer repeats the ids that the server sent. Its calls are the blocks' calls in the
+        # same order; a stream function that sends no blocks has calls here that no event has shown.
+        shown: defaultdict[str, deque[str]] = defaultdict(deque)
+        for _, block in sorted(self._blocks.items()):
+            if block.kind is ToolCallDelta:
+                shown[block.sent_id].append(block.final.id if isinstance(block.final, ToolCall) else block.id)
+        taken: set[str] = set()
+        blocks = list(content)
+        for position, call in enumerate(blocks):
+            if type(call) is ToolCall:
+                call_id = shown[call.id].popleft() if shown[call.id] else call.id
+                if not call_id:
+                    call_id = self._made_id(position)
+                elif call_id in taken:
+                    call_id = self._unique_id(call_id)
+                self._ids.setdefault(call_id, 1)
+                taken.add(call_id)
+                if call_id != call.id:
+                    blocks[position] = msgspec.structs.replace(call, id=call_id)
+        return tuple(blocks)
 
     def _final_content(self) -> tuple[AssistantContent, ...]:
-        return tuple([self._finished_block(self._blocks[index]) for index in sorted(self._blocks)])
+        return tuple([self._finished_block(index, block) for index, block in sorted(self._blocks.items())])
 
-    def _finished_block(self, block: _Block) -> AssistantContent:
+    def _finished_block(self, index: int, block: Block) -> AssistantContent:
         if block.final is not None:
             return block.final
         if block.kind is ToolCallDelta:
-            arguments, error = parse_arguments("".join(block.parts))
-            return ToolCall(id=block.id, name=block.name, arguments=arguments, arguments_error=error)
+            arguments, error = parse_arguments(block.text_at(self._moment))
+            call_id = self._final_id(block, index, "")
+            return ToolCall(id=call_id, name=block.name, arguments=arguments, arguments_error=error)
         return block.at(self._moment)
 
     def fail(self, reason: StopReason, error_message: str) -> AssistantMessage:
         """End the message as failed (``error``) or stopped (``aborted``), keeping what arrived.
 
-        Blocks that were open are kept as they are; an open call keeps the arguments that were complete JSON.
+        Blocks that were open are kept as they are; an open call keeps the arguments that were complete JSON. An
+        ``error`` event without a message does the same.
         """
         partial = self.partial_at(self._moment)
         self._moment += 1
@@ -282,39 +304,15 @@ class MessageBuilder:
         """The message as it was when the moment's event had been folded; events call it for their ``partial``."""
         if self._result is not None and moment >= self._moment:
             return self._result
+        return msgspec.structs.replace(self._base, content=self._content_at(moment))
+
+    def _content_at(self, moment: int) -> tuple[AssistantContent, ...]:
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
-        content = tuple([block.at(moment) for block in blocks if block.opened_at <= moment])
-        return msgspec.structs.replace(self._base, content=content)
+        return tuple([block.at(moment) for block in blocks if block.opened_at <= moment])
 
     def arguments_at(self, moment: int, content_index: int) -> JsonObject:
-        """A tolerant reading of a call's arguments at a moment; see ``ToolCallDelta.partial_arguments``.
-
-        The text is read again only when it has grown by an eighth since the last reading, so reading at every delta
-        stays linear; between two readings the earlier one is returned.
-        """
-        block = self._blocks[content_index]
-        text = block.text_at(moment)
-        length, arguments = block.arguments
-        if length <= len(text) < length + max(64, length >> 3) and length:
-            return arguments
-        arguments = _read_tolerantly(text, arguments if length <= len(text) else {})
-        block.arguments = (len(text), arguments)
-        return arguments
-
-
-def _read_tolerantly(text: str, last: JsonObject) -> JsonObject:
-    try:
-        import jiter
-    except ImportError:
-        arguments, error = parse_arguments(text)
-        return last if error else arguments
-    if not text.strip():
-        return {}
-    try:
-        value = jiter.from_json(text.encode("utf-8", "replace"), partial_mode="trailing-strings")
-    except ValueError:
-        return last
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
+        """A reading of a call's arguments at a moment; see ``ToolCallDelta.partial_arguments``."""
+        return self._blocks[content_index].arguments_at(moment)
 
 
 def _tag(event: object) -> str:

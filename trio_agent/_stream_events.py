@@ -42,14 +42,16 @@ class PartialSource(Protocol):
         ...
 
 
-class _Bound:
+class Bound:
+    """Where a builder leaves in an event what its ``partial`` needs."""
+
     # A slot of a plain base class is no field of the Struct: it is not encoded, compared or shown. The source must not
     # refer back to the event, as the collector does not look through this slot.
     __slots__ = ("_bound",)
     _bound: tuple[PartialSource, int]
 
 
-class _Event(_Bound, msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="type"):
+class _Event(Bound, msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="type"):
     """Base of the stream events."""
 
     @property
@@ -148,8 +150,9 @@ class ToolCallDelta(_Event, tag="toolcall_delta", frozen=True, kw_only=True):
     def partial_arguments(self) -> JsonObject:
         """A tolerant preview of the arguments so far.
 
-        Open strings are kept as far as they go and half tokens are left out; a number may still grow. Needs the extra
-        ``partial``; without it this is the last reading that was complete JSON, else ``{}``.
+        Open strings are kept as far as they go and half tokens are left out; a number may still grow. Of texts longer
+        than 1024 characters the last eighth may be missing. Where the text is no JSON, the last good reading stands.
+        Needs the extra ``partial``; without it this is the last reading that was complete JSON, else ``{}``.
         """
         bound: tuple[PartialSource, int] | None = getattr(self, "_bound", None)
         if bound is None:
