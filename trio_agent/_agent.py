@@ -36,6 +36,7 @@ from trio_agent._models import Model, StreamOptions, ThinkingLevel
 from trio_agent._queues import QueueMode, Queues
 from trio_agent._run_transcript import Origin, Pending
 from trio_agent._stream_fn import StreamFn, get_default_stream_fn
+from trio_agent._text import clean_text
 from trio_agent._tool_batch import ToolExecutionMode
 from trio_agent._tools import Tool
 from trio_agent._toolset import AnyTool, Toolset, collect_tools
@@ -402,7 +403,7 @@ class Agent:
 
     def _prompts(self, prompt: Prompt, images: Sequence[ImageContent]) -> list[AgentMessage]:
         if isinstance(prompt, str):
-            content: tuple[UserContent, ...] = (TextContent(text=prompt), *images)
+            content: tuple[UserContent, ...] = (TextContent(text=clean_text(prompt)), *images)
             return [UserMessage(content=content, timestamp=timestamp_ms())]
         if images:
             raise ValueError("images go with a text; put the blocks into the messages instead")
@@ -492,4 +493,6 @@ def _toolsets(tools: Sequence[AnyTool]) -> tuple[Toolset, ...]:
 
 
 def _as_message(message: str | AgentMessage) -> AgentMessage:
-    return UserMessage(content=message, timestamp=timestamp_ms()) if isinstance(message, str) else message
+    if isinstance(message, str):
+        return UserMessage(content=clean_text(message), timestamp=timestamp_ms())
+    return message

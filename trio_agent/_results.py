@@ -7,6 +7,7 @@ Pure values in and out. Whatever leaves here can be sent: text is valid Unicode 
 from __future__ import annotations
 
 import base64
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeGuard
@@ -21,6 +22,8 @@ from trio_agent._output import Output
 from trio_agent._text import clean_text, truncated
 
 __all__ = ["MAX_RESULT_CHARS", "ResultRules", "image"]
+
+logger = logging.getLogger("trio_agent")
 
 MAX_RESULT_CHARS: Final = 51_200
 """Characters of text that a result may have, unless its tool says otherwise."""
@@ -123,12 +126,20 @@ class ResultRules:
         content = result.content
         return ToolResult(
             self._sendable(self._all_blocks((content,) if isinstance(content, str) else content)),
-            {} if details is UNSET else self._json(details, "returned details with")[0],
+            {} if details is UNSET else self._details(details),
             structured,
             result.is_error,
             result.terminate or (self.terminate and not result.is_error),
             result.usage,
         )
+
+    def _details(self, details: object) -> JsonValue:
+        # They are for people and programs, never for the model: what a tool found is not lost because of them.
+        try:
+            return self._json(details, "returned details with")[0]
+        except TypeError as exc:
+            logger.warning("the details are left out: %s", exc)
+            return {}
 
     def _blocks(self, value: object) -> tuple[ToolResultContent, ...] | None:
         # `None` if the value is meant as JSON.
