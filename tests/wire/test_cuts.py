@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -66,6 +68,8 @@ def test_damaged_streams_end_in_one_event_and_never_raise(data: st.DataObject) -
     checked(model, events)
 
 
+# Those with LF only, and no event that is cut.
+JSON_STREAMS = [name for name in OWN_STREAMS if name not in ("chat-legacy-cr", "chat-comments-crlf", "chat-cut")]
 KEYS = (
     *("choices", "delta", "index", "id", "function", "arguments", "name", "tool_calls", "content", "type", "text"),
     *("message", "error", "usage", "thinking", "reasoning", "reasoning_details", "finish_reason", "stop_reason"),
@@ -76,6 +80,34 @@ JSON_VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
     max_leaves=15,
 )
+
+
+def paths(value: Any, prefix: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where in a JSON value something stands."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield (*prefix, key)
+        yield from paths(member, (*prefix, key))
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_events_with_one_member_of_another_kind_never_raise(data: st.DataObject) -> None:
+    model, body = own_stream(data.draw(st.sampled_from(JSON_STREAMS)))
+    lines = body.decode().split("\n")
+    number = data.draw(st.sampled_from([n for n, line in enumerate(lines) if line.startswith("data: {")]))
+    event = json.loads(lines[number].removeprefix("data: "))
+    *parents, last = data.draw(st.sampled_from(list(paths(event))))
+    holder = event
+    for key in parents:
+        holder = holder[key]
+    holder[last] = data.draw(JSON_VALUES | st.sampled_from([10**400, -1, 2**63, [[[]]], "\ud83d"]))
+    lines[number] = f"data: {json.dumps(event)}"
+
+    events = decode(model, "\n".join(lines).encode())
+
+    assert isinstance(events[-1], StreamDone | StreamError)
+    checked(model, events)
 
 
 @settings(max_examples=200, deadline=None)

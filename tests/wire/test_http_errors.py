@@ -100,6 +100,20 @@ def test_what_the_user_sent_is_not_repeated() -> None:
     assert "secret" not in read_error(422, json.dumps({"why": "x", "input": "secret prompt"}).encode()).text
 
 
+def test_key_is_not_repeated() -> None:
+    body = b'{"error":{"message":"Invalid key sk-1234"}}'
+
+    assert read_error(401, body, secrets=["", "sk-1234"]).text == "401: Invalid key ***"
+
+
+def test_error_of_too_many_levels_is_named_so() -> None:
+    body: Any = {"x": 1}
+    for _ in range(5000):
+        body = {"x": body}
+
+    assert describe_error(body) == "an error of too many levels"
+
+
 @pytest.mark.parametrize(
     ("error", "seconds"),
     [

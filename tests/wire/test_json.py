@@ -38,6 +38,7 @@ def test_strings_are_repaired_and_nothing_else(text: str, repaired: str) -> None
         (b'{"a":"\\q"}', {"a": "\\q"}),
         (b'{"a":"\\ud83d"}', {"a": "\ud83d"}),
         (b'{"a":"\xff"}', {"a": "\ufffd"}),
+        (b'{"a\\ud83d":"\xff"}', {"a\ud83d": "\ufffd"}),
     ],
 )
 def test_events_are_read_as_their_senders_meant_them(data: bytes, value: dict[str, str]) -> None:
@@ -48,6 +49,11 @@ def test_events_are_read_as_their_senders_meant_them(data: bytes, value: dict[st
 def test_what_makes_no_sense_is_the_servers_fault(data: bytes) -> None:
     with pytest.raises(RemoteProtocolError, match="the server sent an event"):
         decode_event(data, DECODER)
+
+
+def test_half_a_pair_where_another_type_is_wanted_is_the_servers_fault() -> None:
+    with pytest.raises(RemoteProtocolError, match="unknown shape"):
+        decode_event(b'"\\ud83d"', msgspec.json.Decoder(list[Typed]))
 
 
 def test_wrong_type_is_the_servers_fault() -> None:

@@ -81,12 +81,12 @@ class OpenBlock:
         """The block as it stands."""
         if self.final is not None:
             return self.final
+        signature = None if self.signature is None else scrub_text(self.signature)
         if self.kind == "text":
-            return TextContent(text=self.text, text_signature=self.signature)
+            return TextContent(text=self.text, text_signature=signature)
         if self.kind == "thinking":
-            return ThinkingContent(thinking=self.text, thinking_signature=self.signature, redacted=self.redacted)
+            return ThinkingContent(thinking=self.text, thinking_signature=signature, redacted=self.redacted)
         arguments, error = finish_arguments(self.text)
-        signature = self.signature
         return ToolCall(
             id=self.id, name=self.name, arguments=arguments, arguments_error=error, thought_signature=signature
         )
@@ -129,14 +129,14 @@ class Answer:
     def identify(self, response_id: object, model: object) -> None:
         """Record what the server calls the answer and itself; the first of each that says something counts."""
         if self.response_id is None and isinstance(response_id, str) and response_id:
-            self.response_id = response_id
+            self.response_id = scrub_text(response_id)
         if self.response_model is None and isinstance(model, str) and model and model != self._model.id:
-            self.response_model = model
+            self.response_model = scrub_text(model)
 
     def open(self, kind: _Kind, *, call_id: str = "", name: str = "") -> OpenBlock:
         """Open the next block; a call with what is known of it."""
         if call_id:
-            call_id = self._unique(call_id)
+            call_id = self._unique(scrub_text(call_id))
         block = OpenBlock(kind, len(self.blocks), call_id, self.tool_name(name))
         self.blocks.append(block)
         if kind == "text":
@@ -149,11 +149,11 @@ class Answer:
 
     def tool_name(self, name: str) -> str:
         """The tool's own name."""
-        return self._aliases.get(name, name)
+        return self._aliases.get(name) or scrub_text(name)
 
     def name_call(self, block: OpenBlock, call_id: str) -> None:
         """Give an open call the id that it was opened without."""
-        block.id = self._unique(call_id)
+        block.id = self._unique(scrub_text(call_id))
 
     def _unique(self, call_id: str) -> str:
         # Some servers give all calls of an answer one id; results could not be told apart.
@@ -240,7 +240,7 @@ class Answer:
             error_message=error_message,
             response_model=self.response_model,
             response_id=self.response_id,
-            raw_stop_reason=self.raw_stop_reason,
+            raw_stop_reason=scrub_text(self.raw_stop_reason or "") or None,
         )
 
     def _priced_usage(self) -> Usage:

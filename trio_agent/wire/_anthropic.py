@@ -104,7 +104,7 @@ class AnthropicDecoder(Decoder):
     ) -> None:
         super().__init__(model, timestamp=timestamp, aliases=aliases, max_event_size=max_event_size)
         # By index on the wire; None for a block that is skipped.
-        self._open: dict[JsonValue, OpenBlock | None] = {}
+        self._open: dict[int | None, OpenBlock | None] = {}
         self._inputs: dict[int, JsonObject] = {}
         self._started = False
         self._stop_reason: str | None = None
@@ -113,15 +113,16 @@ class AnthropicDecoder(Decoder):
 
     def _on_event(self, event: ServerSentEvent) -> None:  # noqa: C901 -- a flat table of the protocol's events
         data = decode_event(event.data, _event_decoder)
+        index = data.index if type(data.index) is int else None
         match data.type or event.name:
             case "content_block_delta":
                 if data.delta is not None:
-                    self._on_delta(data.index, data.delta)
+                    self._on_delta(index, data.delta)
             case "content_block_start":
                 if data.content_block is not None:
-                    self._on_block_start(data.index, data.content_block)
+                    self._on_block_start(index, data.content_block)
             case "content_block_stop":
-                self._close(data.index)
+                self._close(index)
             case "message_start":
                 if isinstance(data.message, _MessageStart):
                     self._on_message(data.message)
@@ -148,7 +149,7 @@ class AnthropicDecoder(Decoder):
             self._close(number)
         self._on_stop_reason(message)
 
-    def _on_block_start(self, index: JsonValue, block: _Block) -> None:
+    def _on_block_start(self, index: int | None, block: _Block) -> None:
         self._close(index)
         answer = self._answer
         opened: OpenBlock | None = None
@@ -174,7 +175,7 @@ class AnthropicDecoder(Decoder):
                 pass
         self._open[index] = opened
 
-    def _on_delta(self, index: JsonValue, delta: _Delta) -> None:
+    def _on_delta(self, index: int | None, delta: _Delta) -> None:
         try:
             block = self._open[index]
         except KeyError:
@@ -198,7 +199,7 @@ class AnthropicDecoder(Decoder):
                 # Citations, and what is yet to be invented.
                 pass
 
-    def _close(self, index: JsonValue) -> None:
+    def _close(self, index: int | None) -> None:
         block = self._open.pop(index, None)
         if block is None:
             return

@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from trio_agent._messages import JsonValue, Value
@@ -39,13 +39,16 @@ class ErrorReport(Value, frozen=True, kw_only=True, gc=False):
     retry_after: float | None = None
 
 
-def read_error(status: int, body: bytes) -> ErrorReport:
+def read_error(status: int, body: bytes, *, secrets: Iterable[str] = ()) -> ErrorReport:
     """Read the body of a failed response, whatever it is: JSON of any shape, a page of HTML, text, nothing.
 
     Args:
         status: of the response.
         body: all of it, or as much as was read.
+        secrets: what must not be in the text, such as the key, which some servers repeat.
     """
+    for secret in secrets:
+        body = body.replace(secret.encode(), b"***") if secret else body
     text = body.decode("utf-8", "replace").strip()
     if not text:
         return ErrorReport(text=f"{status} status code (no body)")
@@ -69,9 +72,12 @@ def describe_error(value: JsonValue, *, status: int | None = None) -> str:
         status: of the response; it is not said again.
     """
     error = _innermost(value)
-    message = _message(error)
-    if message is None:
-        return _cut(quote(_without_input(value)))
+    try:
+        message = _message(error)
+        if message is None:
+            return _cut(quote(_without_input(value)))
+    except RecursionError:
+        return "an error of too many levels"
     said = message.lower()
     words = [word for word in _words(error) if word.lower() not in said and word != str(status)]
     text = f"{message} ({', '.join(dict.fromkeys(words))})" if words else message

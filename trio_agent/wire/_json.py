@@ -49,9 +49,17 @@ def decode_event(data: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
     except (msgspec.DecodeError, RecursionError):
         value = _decode_leniently(data.decode("utf-8", "replace"))
     try:
-        return cast("_T", msgspec.convert(value, decoder.type, strict=False))
-    except msgspec.ValidationError as exc:
+        return _convert(value, decoder)
+    except (msgspec.ValidationError, RecursionError) as exc:
         raise RemoteProtocolError(f"the server sent an event of an unknown shape ({exc})") from exc
+
+
+def _convert(value: JsonValue, decoder: msgspec.json.Decoder[_T]) -> _T:
+    try:
+        return cast("_T", msgspec.convert(value, decoder.type, strict=False))
+    except UnicodeEncodeError:
+        # Half a surrogate pair where msgspec has to compare a string, in a key or for another type.
+        return cast("_T", msgspec.convert(scrub(value), decoder.type, strict=False))
 
 
 def _decode_leniently(text: str) -> JsonValue:

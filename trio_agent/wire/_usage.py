@@ -5,19 +5,21 @@ A count that is missing, null or nonsense is 0: no answer is lost for its bill.
 
 from __future__ import annotations
 
-import math
+from typing import Final
 
 from trio_agent._messages import JsonObject, JsonValue, Usage
 from trio_agent.wire._json import as_object
 
 __all__ = ["chat_usage", "count", "make_usage", "openrouter_cost"]
 
+_MOST: Final = 1 << 53
+
 
 def count(value: JsonValue) -> int:
     """A number of tokens."""
-    if type(value) is int:
-        return max(value, 0)
-    return max(int(value), 0) if type(value) is float and math.isfinite(value) else 0
+    if type(value) not in (int, float) or not 0 <= value <= _MOST:
+        return 0
+    return int(value)
 
 
 def make_usage(
@@ -88,7 +90,7 @@ def openrouter_cost(usage: JsonObject) -> float | None:
 
 
 def _price(value: JsonValue) -> float | None:
-    usable = type(value) in (int, float) and math.isfinite(value) and value >= 0
+    usable = type(value) in (int, float) and 0 <= value <= _MOST
     return float(value) if usable else None
 
 
