@@ -139,7 +139,7 @@ def test_fields_of_public_records_are_described(name: str) -> None:
     fields = getattr(cls, "__struct_fields__", None) or tuple(getattr(cls, "__dataclass_fields__", ()))
     doc = cls.__doc__ or ""
     if "Attributes:" in doc:
-        # Those that say what an attribute means say it for each; index and delta of stream events explain themselves.
+        # Who says what an attribute means says it for each; the index of a stream event explains itself.
         missing = {f for f in fields if not f.startswith("_") and f"{f}:" not in doc} - {"content_index"}
         assert missing == set()
 
