@@ -13,7 +13,7 @@ from typing import TypeGuard, TypeVar, cast
 
 import msgspec
 
-from trio_agent._builder import parse_arguments
+from trio_agent._block import parse_arguments
 from trio_agent._errors import RemoteProtocolError
 from trio_agent._messages import JsonObject, JsonValue
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from trio_agent._builder import parse_arguments
+from trio_agent._block import parse_arguments
 from trio_agent._messages import JsonValue
 from trio_agent.wire._answer import Answer, OpenBlock
 from trio_agent.wire._json import quote
