@@ -79,6 +79,12 @@ def test_cut_stream_keeps_its_text_and_is_an_error() -> None:
     assert message.tool_calls[0].arguments == {}
 
 
+def test_call_without_an_id_in_a_failed_answer_gets_one() -> None:
+    message = message_of(CHAT, sse(delta(tool_calls=[call(0, None, "f", "{")]), {"error": "gone"}))
+
+    assert message.tool_calls[0].id.startswith("call_")
+
+
 def test_server_without_finish_reasons_ends_with_the_stream() -> None:
     model = Model(id="m", api=CHAT.api, provider="x", compat={"supportsFinishReason": False})
 

@@ -191,11 +191,14 @@ class Answer:
         """Close a block; closing it again does nothing."""
         if block.final is not None:
             return
+        self._ensure_id(block)
+        block.final = content = block.content()
+        self.events.append(_end_event(block.index, content))
+
+    def _ensure_id(self, block: OpenBlock) -> None:
         if block.kind == "toolcall" and not block.id:
             # Made of what is known, not at random: the same bytes give the same message.
             block.id = self._unique(f"call_{short_hash(f'{self.response_id}:{self._timestamp}:{block.index}')}")
-        block.final = content = block.content()
-        self.events.append(_end_event(block.index, content))
 
     def complete(self, reason: Literal["stop", "length", "toolUse"]) -> None:
         """End the answer: close what is open and decide what the reason comes to.
@@ -225,6 +228,8 @@ class Answer:
         if self.finished:
             return
         self.finished = True
+        for block in self.blocks:
+            self._ensure_id(block)
         error_message = scrub_text(error_message)
         self.events.append(StreamError(reason="error", message=self._message("error", error_message)))
 
