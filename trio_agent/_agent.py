@@ -142,7 +142,9 @@ class Agent:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         resources, self._resources = self._resources, None
-        return None if resources is None else await resources.__aexit__(exc_type, exc, traceback)
+        if resources is None:
+            return None
+        return await resources.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102  # what a tool set closes bounds itself
 
     async def _open_toolsets(self, resources: AsyncExitStack) -> None:
         for toolset in self._toolsets:

@@ -84,7 +84,9 @@ class Toolset:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         resources, self._resources = self._resources, None
-        return await resources.__aexit__(exc_type, exc, traceback) if resources is not None else None
+        if resources is None:
+            return None
+        return await resources.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102  # the set's to bound
 
 
 AnyTool: TypeAlias = Tool | Toolset | Callable[..., Any]

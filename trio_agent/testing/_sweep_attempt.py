@@ -147,7 +147,7 @@ class Attempt:
         try:
             with self._guard_scope, self._agent.subscribe(self._recorded.append):
                 await self._watch_and_run()
-        except BaseException as exc:  # noqa: BLE001  # it is the outcome of the attempt
+        except BaseException as exc:  # noqa: BLE001, ASYNC103  # it is the outcome of the attempt
             self.problem = self.problem or bare(exc)
 
     async def _watch_and_run(self) -> None:
