@@ -12,7 +12,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final
 
 import trio
 
@@ -228,7 +228,7 @@ class Tool(Generic[_P, _R_co]):
         method = self._body.method
         if method is None or (instance is None and not isinstance(method, classmethod)):
             return self
-        bound = method.__get__(instance, owner)
+        bound = cast("Any", method).__get__(instance, owner)
         return self._copy(_body=dataclasses.replace(self._body, function=bound, method=None))
 
     def renamed(self, name: str) -> Tool[_P, _R_co]:
@@ -248,7 +248,7 @@ class Tool(Generic[_P, _R_co]):
         return f"<Tool {self.name!r} from {self.origin}>"
 
 
-def _check_name(name: str) -> None:
+def _check_name(name: object) -> None:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise ToolDefinitionError(
             f"{name!r} is no name for a tool; give one of 1 to 64 letters a-z and A-Z, digits, '_' and '-', "
