@@ -211,7 +211,7 @@ def _clean_json(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, list | tuple):
-        return [_clean_json(item) for item in value]
+        return [_clean_json(item) for item in cast("Sequence[JsonValue]", value)]
     if is_object(value):
         return {clean_text(key): _clean_json(item) for key, item in value.items()}
     return value

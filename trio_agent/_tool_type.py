@@ -237,6 +237,19 @@ class Tool(Generic[_P, _R_co]):
         rules = dataclasses.replace(self._rules, tool_name=name)
         return self._copy(name=name, bind=self._arguments.binder(name), _rules=rules, _declaration=None)
 
+    def wrapped(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Tool[_P, _R_co]:
+        """The same tool with a function around its body, such as one that logs or caches.
+
+        Args:
+            wrap: takes the function that is called, and gives the one to call in its place.
+        """
+        function = wrap(self._body.function)
+        method = self._body.method
+        if method is not None:
+            method = classmethod(function) if isinstance(method, classmethod) else function
+        body = dataclasses.replace(self._body, function=function, method=method, in_thread=not is_async(function))
+        return self._copy(_body=body, needs_context=body.needs_context)
+
     def _copy(self, **changes: object) -> Tool[Any, Any]:
         if self._declaration is None:
             _ = self.declaration  # so that copies share it: whether a declaration is known is seen by its identity

@@ -1,4 +1,4 @@
-"""One test for each check in the case files."""
+"""One test for each check in the case files that are to be run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 
 from .argument_rows import argument_checks
 from .case_files import OWN_CASES, Runner, load_checks
+from .whole_cases import body_checks, history_checks
 
-RUNNERS: dict[str, Runner] = {"c": argument_checks}
+RUNNERS: dict[str, Runner] = {"a": body_checks, "b": history_checks, "c": argument_checks}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
