@@ -137,20 +137,26 @@ def test_a_terminating_tool_terminates_with_what_went_well() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (object(), "returned a value that is no JSON"),
-        ({"a": object()}, "dataclasses, msgspec.Struct"),
-        (ToolResult("x", details=object()), "returned details with a value that is no JSON"),
+        (object(), "returned a value that is no JSON (there is no JSON for a object)"),
+        ({"a": object()}, "return text, JSON values, dataclasses, msgspec.Struct"),
         (ToolResult("x", structured_content=object()), "returned structured_content with a value that is no JSON"),
         ([TextContent(text="x"), {"a": 1}], "returned a dict among content blocks"),
         (ToolResult(({"a": 1},)), "returned a dict among content blocks"),  # type: ignore[arg-type]
     ],
-    ids=repr,
+    ids=["object", "nested", "structured", "mixed", "content"],
 )
 def test_what_a_tool_may_not_return_is_named(value: Any, words: str) -> None:
     with pytest.raises(TypeError, match="tool 't' returned") as raised:
         result_of(value)
 
     assert words in str(raised.value)
+
+
+def test_details_that_are_no_json_are_left_out_and_the_result_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+    result = result_of(ToolResult("found", details=object()))
+
+    assert (text_of(result), result.details) == ("found", {})
+    assert "tool 't' returned details with a value that is no JSON" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def encode_extra(value: object) -> JsonValue:
     """The ``enc_hook`` for msgspec: paths are text."""
     if isinstance(value, PurePath):
         return str(value)
-    raise NotImplementedError
+    raise TypeError(f"there is no JSON for a {type(value).__name__}")
 
 
 def decode_extra(cls: type, value: object) -> object:
@@ -113,7 +113,7 @@ def _shown_default(default: object, annotation: Annotation = Any) -> JsonValue:
     try:
         value = msgspec.to_builtins(default, str_keys=True, enc_hook=encode_extra)
         msgspec.convert(value, annotation, str_keys=True, dec_hook=decode_extra)
-    except (TypeError, NotImplementedError, msgspec.ValidationError):
+    except (TypeError, msgspec.ValidationError):
         return UNSET
     return value
 

@@ -186,7 +186,7 @@ class ResultRules:
             except UnicodeEncodeError:
                 plain = msgspec.to_builtins(value, str_keys=True, enc_hook=encode_extra)
                 text = msgspec.json.encode(_clean_json(plain))
-        except (TypeError, NotImplementedError) as exc:
+        except TypeError as exc:
             raise TypeError(
                 f"tool {self.tool_name!r} {what} a value that is no JSON ({exc}); "
                 "return text, JSON values, dataclasses, msgspec.Struct, content blocks or a ToolResult"
