@@ -25,7 +25,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "pure logic": (
         *("_block", "_builder", "_codec", "_retry", "_text", "_transcript", "wire"),
         *("_checker", "_coerce", "_docstrings", "_json_schema", "_schema", "_schema_nodes", "_signature", "_strict"),
-        *("_output", "_results"),
+        *("_json_values", "_keywords", "_output", "_results"),
     ),
     # The lowest layer on Trio, so what everybody above needs of Trio is here, too.
     "model boundary": ("_clock", "_failures", "_stream_fn", "providers"),

@@ -12,32 +12,27 @@ from __future__ import annotations
 
 import math
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime, time
-from decimal import Decimal
 from functools import cache, cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
 from trio_agent._errors import ToolDefinitionError
-from trio_agent._json_schema import json_type
+from trio_agent._json_values import is_array, is_object, json_type
+from trio_agent._keywords import KEYWORDS, error_text, tolerant
 from trio_agent._messages import JsonObject, JsonValue
-from trio_agent._schema_nodes import References, discriminator, likely_branch, matches, type_names
+from trio_agent._schema_nodes import References, type_names
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
-    from jsonschema.protocols import Validator
 
 __all__ = ["Checker", "check_schema", "non_finite"]
 
-_Errors: TypeAlias = "Iterator[ValidationError]"
-_Keyword: TypeAlias = Callable[[Any, Any, Any, Any], _Errors]
-
 _MOST_PROBLEMS: Final = 50
-_MOST_MEMBERS: Final = 20
+_ANNOTATIONS: Final = {"type", "title", "description", "default", "examples"}
 
 
 class Checker:
@@ -64,20 +59,33 @@ class Checker:
 
     def fits(self, value: JsonValue, schema: JsonValue) -> bool:
         """Whether a value is valid for a part of the schema."""
-        if value is None and isinstance(schema, dict) and (names := type_names(schema)) and "null" not in names:
-            return False  # the commonest question, answered without jsonschema
-        return next(self._validator.descend(value, schema), None) is None
+        easy = _fits_easily(value, schema) if is_object(schema) else None
+        return next(self._validator.descend(value, schema), None) is None if easy is None else easy
 
     def problems(self, value: JsonValue) -> list[str]:
         """What is wrong with a value, one line each, with its path; the first fifty at most."""
-        errors = list(islice(self._validator.iter_errors(value), _MOST_PROBLEMS))
+        errors: list[ValidationError] = list(islice(self._validator.iter_errors(value), _MOST_PROBLEMS))
         # What else is said of a value of the wrong type is noise.
         mistyped = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
         return [
-            f"{path_text(error.absolute_path)}: {_text(error)}"
+            f"{path_text(error.absolute_path)}: {error_text(error)}"
             for error in errors
             if error.validator == "type" or tuple(error.absolute_path) not in mistyped
         ]
+
+
+def _fits_easily(value: JsonValue, schema: JsonObject) -> bool | None:
+    # The commonest questions, answered without jsonschema; `None` if that is not possible.
+    if names := type_names(schema):
+        given = json_type(value)
+        if given not in names and not (given == "integer" and "number" in names):
+            return False
+        return non_finite(value) is None if schema.keys() <= _ANNOTATIONS else None
+    branches = schema.get("anyOf")
+    if not is_array(branches) or not schema.keys() <= _ANNOTATIONS | {"anyOf"}:
+        return None
+    answers = [_fits_easily(value, branch) if is_object(branch) else None for branch in branches]
+    return True if True in answers else None if None in answers else False
 
 
 def check_schema(schema: JsonObject, where: str) -> None:
@@ -105,9 +113,9 @@ def non_finite(value: JsonValue, path: tuple[str | int, ...] = ()) -> tuple[str 
     """The path of a number that JSON cannot express, if there is one."""
     if isinstance(value, float):
         return None if math.isfinite(value) else path
-    if isinstance(value, dict):
+    if is_object(value):
         items: Iterable[tuple[str | int, JsonValue]] = value.items()
-    elif isinstance(value, list):
+    elif is_array(value):
         items = enumerate(value)
     else:
         return None
@@ -129,23 +137,11 @@ def _validator_class(draft: Any) -> Any:  # noqa: ANN401
     from jsonschema import validators
 
     known = draft.VALIDATORS
-    replaced: dict[str, _Keyword] = {
-        "$ref": _tolerant(known["$ref"]),
-        "additionalProperties": _additional_properties,
-        "anyOf": _any_of,
-        "multipleOf": _multiple_of,
-        "oneOf": _one_of,
-        "pattern": _pattern,
-        "patternProperties": _pattern_properties,
-        "required": _required,
-    }
-    if "$dynamicRef" in known:
-        replaced["$dynamicRef"] = _tolerant(known["$dynamicRef"])
-    if "dependentRequired" in known:
-        replaced["dependentRequired"] = _dependent_required
+    replaced = {name: keyword for name, keyword in KEYWORDS.items() if name in known}
+    replaced |= {name: tolerant(known[name]) for name in ("$ref", "$dynamicRef") if name in known}
     checker = draft.TYPE_CHECKER.redefine("number", _is_number)
-    extend: Any = validators.extend
-    return extend(draft, {key: rule for key, rule in replaced.items() if key in known}, type_checker=checker)
+    extend = cast("Callable[..., Any]", validators.extend)  # pyright: ignore[reportUnknownMemberType]
+    return extend(draft, replaced, type_checker=checker)
 
 
 @cache
@@ -190,164 +186,3 @@ def _has_zone(text: str, kind: type[datetime | time]) -> bool:
 
 def _is_uri(value: object) -> bool:
     return not isinstance(value, str) or re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:\S*", value) is not None
-
-
-# -- keywords that replace jsonschema's ------------------------------------------------------------------------------
-
-
-def _error(message: str, *path: str | int) -> ValidationError:
-    from jsonschema.exceptions import ValidationError
-
-    return ValidationError(message, path=deque(path))
-
-
-def _tolerant(keyword: _Keyword) -> _Keyword:
-    def follow(validator: Any, reference: str, instance: JsonValue, schema: JsonObject) -> _Errors:  # noqa: ANN401
-        from referencing.exceptions import Unresolvable
-
-        try:
-            yield from keyword(validator, reference, instance, schema)
-        except Unresolvable:
-            yield _error(f"unresolved reference {reference}")
-        except RecursionError:
-            yield _error(f"the reference {reference} goes too deep")
-
-    return follow
-
-
-def _any_of(validator: Any, branches: list[JsonValue], instance: JsonValue, _schema: JsonObject) -> _Errors:  # noqa: ANN401
-    if not any(_first_error(validator, instance, branch) is None for branch in branches):
-        yield from _explained(validator, branches, instance)
-
-
-def _one_of(validator: Any, branches: list[JsonValue], instance: JsonValue, _schema: JsonObject) -> _Errors:  # noqa: ANN401
-    fitting = sum(_first_error(validator, instance, branch) is None for branch in branches)
-    if fitting > 1:
-        yield _error("matches more than one alternative")
-    elif not fitting:
-        yield from _explained(validator, branches, instance)
-
-
-def _first_error(validator: Any, instance: JsonValue, schema: JsonValue) -> ValidationError | None:  # noqa: ANN401
-    return next(validator.descend(instance, schema), None)
-
-
-def _explained(validator: Any, branches: list[JsonValue], instance: JsonValue) -> _Errors:  # noqa: ANN401
-    # All errors of all branches would bury the one that matters.
-    resolved = [validator.format_checker.references.resolve(branch) for branch in branches]
-    chosen = likely_branch(instance, resolved)
-    if chosen is None and isinstance(instance, dict) and (found := discriminator(resolved)) is not None:
-        yield _error(f"expected one of {_members(found[1])}", found[0])
-        return
-    if chosen is None:
-        depths = [len(error.absolute_path) if (error := _first_error(validator, instance, b)) else 0 for b in branches]
-        chosen = depths.index(max(depths))
-    yield from validator.descend(instance, branches[chosen], schema_path=chosen)
-
-
-def _required(validator: Validator, names: list[str], instance: JsonValue, _schema: JsonObject) -> _Errors:
-    if validator.is_type(instance, "object"):
-        yield from (_error("missing", name) for name in names if name not in instance)
-
-
-def _dependent_required(validator: Validator, rules: JsonObject, instance: JsonValue, _schema: JsonObject) -> _Errors:
-    if validator.is_type(instance, "object"):
-        for present, names in rules.items():
-            if present in instance:
-                yield from (
-                    _error(f"required when {present} is present", name) for name in names if name not in instance
-                )
-
-
-def _additional_properties(validator: Any, rule: JsonValue, instance: JsonValue, schema: JsonObject) -> _Errors:  # noqa: ANN401
-    if not validator.is_type(instance, "object"):
-        return
-    known = schema.get("properties", {})
-    patterns = schema.get("patternProperties", {})
-    for key, value in instance.items():
-        if key in known or any(matches(pattern, key) for pattern in patterns):
-            continue
-        if rule is False:
-            hint = f" (known: {', '.join(known)})" if known and len(known) <= _MOST_MEMBERS else ""
-            yield _error(f"unknown field{hint}", key)
-        else:
-            yield from validator.descend(value, rule, path=key)
-
-
-def _pattern(validator: Validator, pattern: str, instance: JsonValue, _schema: JsonObject) -> _Errors:
-    if validator.is_type(instance, "string") and not matches(pattern, instance):
-        yield _error(f"expected to match {pattern}")
-
-
-def _pattern_properties(validator: Any, rules: JsonObject, instance: JsonValue, _schema: JsonObject) -> _Errors:  # noqa: ANN401
-    if validator.is_type(instance, "object"):
-        for pattern, rule in rules.items():
-            for key, value in instance.items():
-                if matches(pattern, key):
-                    yield from validator.descend(value, rule, path=key, schema_path=pattern)
-
-
-def _multiple_of(validator: Validator, divisor: float, instance: JsonValue, _schema: JsonObject) -> _Errors:
-    # In decimals: 0.3 is a multiple of 0.1 to everyone but a float.
-    if validator.is_type(instance, "number") and Decimal(str(instance)) % Decimal(str(divisor)):
-        yield _error(f"expected a multiple of {divisor}")
-
-
-# -- words -----------------------------------------------------------------------------------------------------------
-
-
-def _members(values: list[JsonValue]) -> str:
-    shown = ",".join(_json(value) for value in values[:_MOST_MEMBERS])
-    return f"[{shown}]" if len(values) <= _MOST_MEMBERS else f"[{shown}, ... and {len(values) - _MOST_MEMBERS} more]"
-
-
-def _json(value: JsonValue) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _text(error: ValidationError) -> str:
-    words = _WORDS.get(str(error.validator))
-    if words is None:
-        return "no value is allowed here" if error.validator is None else error.message
-    return words(error.validator_value, error)
-
-
-def _type_text(expected: JsonValue, error: ValidationError) -> str:
-    names = " or ".join(expected) if isinstance(expected, list) else expected
-    value = error.instance
-    given = str(value) if isinstance(value, float) and not math.isfinite(value) else json_type(value)
-    return f"expected {names}, got {given}"
-
-
-def _contains_text(_: JsonValue, error: ValidationError) -> str:
-    schema: JsonValue = error.schema
-    least, most = schema.get("minContains", 1), schema.get("maxContains")
-    if most is None:
-        return f"expected at least {least} matching {'item' if least == 1 else 'items'}"
-    return f"expected between {least} and {most} matching items"
-
-
-def _count(words: str, one: str, many: str) -> Callable[[JsonValue, ValidationError], str]:
-    return lambda number, _: f"expected {words} {number} {one if number == 1 else many}"
-
-
-_WORDS: Final[dict[str, Callable[[JsonValue, ValidationError], str]]] = {
-    "type": _type_text,
-    "enum": lambda members, _: f"expected one of {_members(members)}",
-    "const": lambda value, _: f"expected {_json(value)}",
-    "propertyNames": lambda _, error: f"invalid property name {_json(error.instance)}",
-    "minLength": _count("at least", "characters", "characters"),
-    "maxLength": _count("at most", "characters", "characters"),
-    "format": lambda name, _: f"expected format {name}",
-    "minimum": lambda number, _: f"expected >= {number}",
-    "maximum": lambda number, _: f"expected <= {number}",
-    "exclusiveMinimum": lambda number, _: f"expected > {number}",
-    "exclusiveMaximum": lambda number, _: f"expected < {number}",
-    "minItems": _count("at least", "items", "items"),
-    "maxItems": _count("at most", "items", "items"),
-    "minProperties": _count("at least", "properties", "properties"),
-    "maxProperties": _count("at most", "properties", "properties"),
-    "uniqueItems": lambda _, __: "expected unique items",
-    "contains": _contains_text,
-    "not": lambda _, __: "must not match the schema in not",
-}

@@ -18,22 +18,17 @@ from typing import Final
 
 import msgspec
 
-from trio_agent._json_schema import json_type
+from trio_agent._json_values import is_array, is_object, json_type, same_json
 from trio_agent._messages import JsonObject, JsonValue
 from trio_agent._schema_nodes import References, likely_branch, matches, type_names
 
-__all__ = ["Coercer", "same_json"]
+__all__ = ["Coercer"]
 
 _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _LONGEST_NUMBER: Final = 400  # characters and digits; "1e999999" would be an integer of a million digits
 _LARGEST_SHOWN: Final = 10**_LONGEST_NUMBER
 _BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False}
-
-
-def same_json(a: JsonValue, b: JsonValue) -> bool:
-    """Whether two scalars are the same JSON value: 1 is 1.0, but ``true`` is not 1."""
-    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
 
 
 class Coercer:
@@ -63,21 +58,21 @@ class Coercer:
         target = self._references.resolve(schema)
         if target is not schema and len(schema) > 1:  # keywords beside `$ref` hold as well
             value = self._coerce(value, {key: rule for key, rule in schema.items() if key != "$ref"})
-        if not isinstance(target, dict):
+        if not is_object(target):
             return value
         members = [target["const"]] if "const" in target else target.get("enum")
-        if isinstance(members, list):
+        if is_array(members):
             return _member(value, members)
         value = self._coerce_combined(value, target)
         if wanted := type_names(target):
             value = self._coerce_type(value, wanted, target)
-        if isinstance(value, dict):
+        if is_object(value):
             return self._coerce_object(value, target)
-        return self._coerce_array(value, target) if isinstance(value, list) else value
+        return self._coerce_array(value, target) if is_array(value) else value
 
     def _coerce_combined(self, value: JsonValue, schema: JsonObject) -> JsonValue:
         for keyword in ("anyOf", "oneOf"):
-            if isinstance(branches := schema.get(keyword), list):
+            if is_array(branches := schema.get(keyword)):
                 key = (id(value), id(branches))
                 if key not in self._unions:
                     self._unions[key] = (value, schema, self._coerce_union(value, branches, schema))
@@ -116,14 +111,14 @@ class Coercer:
 
     def _wrapped(self, value: JsonValue, schema: JsonObject) -> JsonValue:
         # A list of one, if that is what the schema wants: a tuple has places, and no one can say which this is.
-        if value is None or "prefixItems" in schema or isinstance(schema.get("items"), list):
+        if value is None or "prefixItems" in schema or is_array(schema.get("items")):
             return value
         wrapped = self._coerce_array([value], schema)
         return wrapped if self._fits(wrapped, schema) else value
 
     def _coerce_object(self, value: JsonObject, schema: JsonObject) -> JsonObject:
         properties = schema.get("properties")
-        properties = properties if isinstance(properties, dict) else {}
+        properties = properties if is_object(properties) else {}
         required = schema.get("required", ())
         changed: JsonObject = {}
         dropped: set[str] = set()
@@ -143,8 +138,8 @@ class Coercer:
 
     def _coerce_array(self, value: list[JsonValue], schema: JsonObject) -> list[JsonValue]:
         items = schema.get("items")
-        prefix = schema.get("prefixItems", items if isinstance(items, list) else ())
-        rest = schema.get("additionalItems") if isinstance(items, list) else items
+        prefix = schema.get("prefixItems", items if is_array(items) else ())
+        rest = schema.get("additionalItems") if is_array(items) else items
         coerced = [
             self._coerce(item, prefix[index] if index < len(prefix) else rest) for index, item in enumerate(value)
         ]
@@ -154,7 +149,7 @@ class Coercer:
 def _rules_of_undeclared(key: str, schema: JsonObject) -> list[JsonValue]:
     patterns = schema.get("patternProperties")
     rules = []
-    if isinstance(patterns, dict):
+    if is_object(patterns):
         rules = [rule for pattern, rule in patterns.items() if matches(pattern, key)]
     return rules or [schema.get("additionalProperties")]
 

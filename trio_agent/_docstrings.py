@@ -47,7 +47,7 @@ class Docstring:
     """
 
     description: str = ""
-    parameters: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def parse_docstring(text: str | None) -> Docstring:

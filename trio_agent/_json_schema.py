@@ -12,17 +12,18 @@ import typing
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import PurePath
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, Literal, cast, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, UNSET
 from msgspec import inspect as types
 
 from trio_agent._docstrings import parse_docstring
+from trio_agent._json_values import is_array, is_object, json_type
 from trio_agent._messages import JsonObject, JsonValue
 from trio_agent._signature import NO_DEFAULT, Annotation, Parameter, is_path, subtypes
 
-__all__ = ["decode_extra", "encode_extra", "json_type", "parameters_schema", "type_schema"]
+__all__ = ["decode_extra", "encode_extra", "parameters_schema", "type_schema"]
 
 _DEFINITIONS: Final = "#/$defs/"
 _CONSTRAINTS: Final = {
@@ -34,7 +35,7 @@ _CONSTRAINTS: Final = {
     "pattern": "pattern",
 }
 _LENGTHS: Final = {"string": "Length", "array": "Items", "object": "Properties"}
-_JSON_TYPES: Final = {
+_JSON_TYPES: Final[dict[type[types.Type], str | None]] = {
     types.AnyType: None,
     types.RawType: None,
     types.NoneType: "null",
@@ -53,7 +54,7 @@ _JSON_TYPES: Final = {
     types.DecimalType: "string",
     types.CustomType: "string",
 }
-_FORMATS: Final = {
+_FORMATS: Final[dict[type[types.Type], str]] = {
     types.DateTimeType: "date-time",
     types.DateType: "date",
     types.TimeDeltaType: "duration",
@@ -61,11 +62,14 @@ _FORMATS: Final = {
 }
 
 
+_EMPTY: Final[tuple[Any, ...]] = (list, dict, set, frozenset)
+
+
 def encode_extra(value: object) -> JsonValue:
     """The ``enc_hook`` for msgspec: paths are text."""
     if isinstance(value, PurePath):
         return str(value)
-    raise NotImplementedError
+    raise TypeError(f"there is no JSON for a {type(value).__name__}")
 
 
 def decode_extra(cls: type, value: object) -> object:
@@ -73,21 +77,6 @@ def decode_extra(cls: type, value: object) -> object:
     if not is_path(cls) or not isinstance(value, str):
         raise TypeError(f"Expected `str`, got `{json_type(value)}`")
     return cls(value)
-
-
-def json_type(value: JsonValue) -> str:
-    """The JSON Schema name of a value's type; a float without a fraction is an integer, as JSON Schema has it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
-        return "integer"
-    if isinstance(value, float):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list | tuple) else "object"
 
 
 def parameters_schema(parameters: Iterable[Parameter]) -> JsonObject:
@@ -124,9 +113,15 @@ def _shown_default(default: object, annotation: Annotation = Any) -> JsonValue:
     try:
         value = msgspec.to_builtins(default, str_keys=True, enc_hook=encode_extra)
         msgspec.convert(value, annotation, str_keys=True, dec_hook=decode_extra)
-    except (TypeError, NotImplementedError, msgspec.ValidationError):
+    except (TypeError, msgspec.ValidationError):
         return UNSET
     return value
+
+
+def _field_default(field: types.Field) -> JsonValue:
+    empty = field.default_factory in _EMPTY
+    default = field.default_factory() if empty else field.default
+    return UNSET if default is NODEFAULT else _shown_default(default)
 
 
 class _Generator:
@@ -134,15 +129,15 @@ class _Generator:
 
     def __init__(self, annotations: Iterable[Any]) -> None:
         self._annotations = list(annotations)
-        self._literals: dict[frozenset[tuple[type, Any]], tuple[Any, ...]] | None = None
+        self._literals: dict[frozenset[tuple[str, Any]], tuple[Any, ...]] | None = None
         self._names: dict[Any, str] = {}
         self._definitions: dict[str, JsonObject] = {}
         self._uses: dict[str, int] = {}
 
     def schema(self, info: types.Type) -> JsonObject:
         match info:
-            case types.Metadata(type=inner, extra_json_schema=extra):
-                return {**self.schema(inner), **(extra or {})}
+            case types.Metadata():
+                return {**self.schema(info.type), **cast("JsonObject", getattr(info, "extra_json_schema", None) or {})}
             case types.EnumType(cls=cls):
                 return _enum([member.value for member in cls])
             case types.LiteralType(values=values):
@@ -183,8 +178,8 @@ class _Generator:
         if self._literals is None:
             self._literals = {}
             for literal in _literals_in(self._annotations):
-                self._literals.setdefault(frozenset((type(value), value) for value in literal), literal)
-        return list(self._literals.get(frozenset((type(value), value) for value in values), values))
+                self._literals.setdefault(_typed(literal), literal)
+        return list(self._literals.get(_typed(values), values))
 
     def _reference(self, info: Any) -> JsonObject:  # noqa: ANN401
         name = self._names.get(info.cls)
@@ -208,8 +203,7 @@ class _Generator:
             schema = self.schema(field.type)
             if (text := docstring.parameters.get(field.name)) is not None:
                 schema.setdefault("description", text)
-            default = field.default_factory() if field.default_factory in {list, dict, set} else field.default
-            if default is not NODEFAULT and (default := _shown_default(default)) is not UNSET:
+            if (default := _field_default(field)) is not UNSET:
                 schema["default"] = default
             fields[field.encode_name] = schema
         required = [field.encode_name for field in info.fields if field.required]
@@ -239,9 +233,9 @@ class _Generator:
 
 
 def _replace_references(schema: JsonValue, replacement: Callable[[str], JsonObject | None]) -> JsonValue:
-    if isinstance(schema, list):
+    if is_array(schema):
         return [_replace_references(item, replacement) for item in schema]
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return schema
     reference = schema.get("$ref")
     if isinstance(reference, str) and (found := replacement(reference.removeprefix(_DEFINITIONS))) is not None:
@@ -259,6 +253,10 @@ def _plain(info: types.Type) -> JsonObject:
     if (text_format := _FORMATS.get(type(info))) is not None and not naive:
         schema["format"] = text_format
     return schema
+
+
+def _typed(values: Iterable[Any]) -> frozenset[tuple[str, Any]]:
+    return frozenset([(type(value).__name__, value) for value in values])  # as True == 1
 
 
 def _enum(values: list[Any]) -> JsonObject:

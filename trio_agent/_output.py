@@ -103,6 +103,6 @@ def promised_output(annotation: Annotation) -> TypeOutput | None:
         isinstance(part, types.CustomType | types.ExtType) and not is_path(getattr(part, "cls", 0)) for part in parts
     ):
         return None
-    if any(getattr(part, "cls", None) in _NOT_STRUCTURED for part in parts):
+    if any(getattr(part, "cls", 0) in _NOT_STRUCTURED for part in parts):
         return None
     return TypeOutput(annotation)

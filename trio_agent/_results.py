@@ -10,13 +10,14 @@ import base64
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeGuard
+from typing import Final, TypeGuard, cast
 
 import msgspec
 from msgspec import UNSET
 
 from trio_agent._agent_events import ToolResult
 from trio_agent._json_schema import encode_extra
+from trio_agent._json_values import is_object
 from trio_agent._messages import ImageContent, JsonValue, TextContent, ToolResultContent
 from trio_agent._output import Output
 from trio_agent._text import clean_text, truncated
@@ -146,12 +147,14 @@ class ResultRules:
         if isinstance(value, TextContent | ImageContent):
             return (value,)
         if isinstance(value, bytes | bytearray | memoryview):
-            data = bytes(value)
+            data = bytes(cast("bytes", value))
             if _image_type(data) is not None:
                 return (image(data),)
             return (TextContent(text=data.decode(errors="replace")),)
-        if isinstance(value, list | tuple) and any(isinstance(item, TextContent | ImageContent) for item in value):
-            return self._all_blocks(value)
+        if isinstance(value, list | tuple):
+            items = cast("Sequence[object]", value)
+            if any(isinstance(item, TextContent | ImageContent) for item in items):
+                return self._all_blocks(items)
         return None
 
     def _all_blocks(self, items: Sequence[object]) -> tuple[ToolResultContent, ...]:
@@ -176,19 +179,19 @@ class ResultRules:
         return ToolResult(self._sendable((TextContent(text=text),)), {}, is_error=True)
 
     def _json(self, value: object, what: str) -> tuple[JsonValue, str]:
+        # By way of the text: then it is JSON and nothing else, whatever it was made of.
         try:
-            plain = msgspec.to_builtins(value, str_keys=True, enc_hook=encode_extra)
             try:
-                text = msgspec.json.encode(plain)
+                text = msgspec.json.encode(value, enc_hook=encode_extra)
             except UnicodeEncodeError:
-                plain = _clean_json(plain)
-                text = msgspec.json.encode(plain)
-        except (TypeError, NotImplementedError) as exc:
+                plain = msgspec.to_builtins(value, str_keys=True, enc_hook=encode_extra)
+                text = msgspec.json.encode(_clean_json(plain))
+        except TypeError as exc:
             raise TypeError(
                 f"tool {self.tool_name!r} {what} a value that is no JSON ({exc}); "
                 "return text, JSON values, dataclasses, msgspec.Struct, content blocks or a ToolResult"
             ) from exc
-        return plain, text.decode()
+        return msgspec.json.decode(text), text.decode()
 
     def _sendable(self, blocks: tuple[ToolResultContent, ...]) -> tuple[ToolResultContent, ...]:
         sendable: list[ToolResultContent] = []
@@ -207,8 +210,8 @@ class ResultRules:
 def _clean_json(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         return clean_text(value)
-    if isinstance(value, list):
-        return [_clean_json(item) for item in value]
-    if isinstance(value, dict):
+    if isinstance(value, list | tuple):
+        return [_clean_json(item) for item in cast("Sequence[JsonValue]", value)]
+    if is_object(value):
         return {clean_text(key): _clean_json(item) for key, item in value.items()}
     return value

@@ -23,7 +23,8 @@ from msgspec import inspect as types
 from trio_agent._checker import Checker, check_schema, non_finite, path_text
 from trio_agent._coerce import Coercer
 from trio_agent._errors import ToolArgumentsError, ToolDefinitionError
-from trio_agent._json_schema import decode_extra, json_type, parameters_schema
+from trio_agent._json_schema import decode_extra, parameters_schema
+from trio_agent._json_values import is_array, is_object, json_type
 from trio_agent._messages import JsonObject, JsonValue
 from trio_agent._signature import NO_DEFAULT, Annotation, Parameter, subtypes
 from trio_agent._text import clean_text, shortened
@@ -33,6 +34,7 @@ __all__ = ["Arguments", "Binder", "BoundArguments", "SchemaArguments", "Signatur
 _LONGEST_FAILURE: Final = 1500
 _LONGEST_PROBLEMS: Final = 900
 _LONGEST_PROBLEM: Final = 300
+_CONTAINERS: Final[tuple[Any, ...]] = (list, tuple, dict, set, frozenset)
 
 
 Binder: TypeAlias = "Callable[[JsonObject], BoundArguments]"
@@ -169,7 +171,7 @@ def _finite(annotation: Annotation) -> Annotation:
         return Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
     if origin in {Union, UnionType}:
         return Union[tuple(_finite(arg) for arg in args)]  # noqa: UP007
-    if origin in {list, tuple, dict, set, frozenset}:
+    if origin in _CONTAINERS:
         return origin[tuple(_finite(arg) for arg in args)]
     return annotation
 
@@ -206,7 +208,7 @@ class SchemaArguments:
 
     def __init__(self, tool_name: str, schema: JsonObject) -> None:
         where = f"tool {tool_name!r}: parameters"
-        if not isinstance(schema, dict):
+        if not is_object(schema):
             raise ToolDefinitionError(
                 f"{where} must be a JSON Schema in a dict, not {type(schema).__name__}; "
                 "to have it made from a function's annotations, use @tool"
@@ -240,14 +242,14 @@ def _has_whole_float(value: JsonValue) -> bool:
     # Valid as an integer, but the tool is to get an integer.
     if isinstance(value, float):
         return value.is_integer()
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    items = value.values() if is_object(value) else value if is_array(value) else ()
     return any(_has_whole_float(item) for item in items if isinstance(item, dict | list | float))
 
 
 def _as_object(tool_name: str, arguments: JsonValue) -> JsonObject:
     if arguments is None or arguments == "":
         return {}
-    if not isinstance(arguments, dict):
+    if not is_object(arguments):
         problem = f"root: the arguments must be an object, got {json_type(arguments)}"
         raise ToolArgumentsError(_failure(tool_name, [problem], arguments))
     return arguments

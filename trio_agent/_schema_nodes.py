@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from itertools import combinations
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+from trio_agent._json_values import is_array, is_object, same_json
 from trio_agent._messages import JsonObject, JsonValue
+
+Discriminator: TypeAlias = tuple[str, list[JsonValue]]
+"""The name of a property, and its value in each branch."""
 
 __all__ = ["References", "discriminator", "likely_branch", "matches", "type_names"]
 
@@ -21,16 +26,24 @@ class References:
 
     def __init__(self, root: JsonObject) -> None:
         self._root = root
+        self._discriminators: dict[int, Discriminator | None] = {}
 
     def resolve(self, schema: JsonValue) -> JsonValue:
         """Follow ``$ref`` from a schema to one without; ``None`` if that leads nowhere."""
         seen: set[str] = set()
-        while isinstance(schema, dict) and isinstance(reference := schema.get("$ref"), str):
+        while is_object(schema) and isinstance(reference := schema.get("$ref"), str):
             if reference in seen or not reference.startswith("#"):
                 return None
             seen.add(reference)
             schema = self._at(reference)
         return schema
+
+    def discriminator(self, branches: list[JsonValue]) -> Discriminator | None:
+        """See ``discriminator``; found once for each union of the document."""
+        key = id(branches)
+        if key not in self._discriminators:
+            self._discriminators[key] = discriminator([self.resolve(branch) for branch in branches])
+        return self._discriminators[key]
 
     def _at(self, reference: str) -> JsonValue:
         place: Any = self._root
@@ -40,9 +53,9 @@ class References:
             return None
         for part in unquote(reference[2:]).split("/"):
             key = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(place, dict):
+            if is_object(place):
                 place = place.get(key)
-            elif isinstance(place, list) and key.isdecimal() and int(key) < len(place):
+            elif is_array(place) and key.isdecimal() and int(key) < len(place):
                 place = place[int(key)]
             else:
                 return None
@@ -54,10 +67,10 @@ def type_names(schema: JsonObject) -> tuple[str, ...]:
     named = schema.get("type")
     if isinstance(named, str):
         return (named,)
-    return tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
+    return tuple(name for name in named if isinstance(name, str)) if is_array(named) else ()
 
 
-def discriminator(branches: Sequence[JsonValue]) -> tuple[str, list[JsonValue]] | None:
+def discriminator(branches: Sequence[JsonValue]) -> Discriminator | None:
     """The property by which the branches of a union differ, and its value in each.
 
     It is the first property of the first branch for which every branch demands one value, no two the same.
@@ -69,7 +82,7 @@ def discriminator(branches: Sequence[JsonValue]) -> tuple[str, list[JsonValue]] 
     for name in _properties(first):
         tags = [_only_value(_properties(branch).get(name)) for branch in branches]
         known = [tag[0] for tag in tags if tag is not None]
-        if len(known) == len(branches) and all(tag not in known[:i] for i, tag in enumerate(known)):
+        if len(known) == len(branches) and not any(same_json(a, b) for a, b in combinations(known, 2)):
             return name, known
     return None
 
@@ -84,11 +97,11 @@ def likely_branch(value: JsonValue, branches: Sequence[JsonValue]) -> int | None
         value: that fits none of the branches.
         branches: resolved.
     """
-    if not isinstance(value, dict):
+    if not is_object(value):
         return None
     if (found := discriminator(branches)) is not None:
         name, tags = found
-        return tags.index(value[name]) if value.get(name) in tags else None
+        return next((i for i, tag in enumerate(tags) if name in value and same_json(tag, value[name])), None)
     declared = [len(_properties(branch).keys() & value.keys()) for branch in branches]
     best = max(declared, default=0)
     return declared.index(best) if best else None
@@ -103,14 +116,14 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def _properties(schema: JsonValue) -> JsonObject:
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    return properties if isinstance(properties, dict) else {}
+    properties = schema.get("properties") if is_object(schema) else None
+    return properties if is_object(properties) else {}
 
 
 def _only_value(schema: JsonValue) -> tuple[JsonValue] | None:
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return None
     if "const" in schema:
         return (schema["const"],)
     members = schema.get("enum")
-    return (members[0],) if isinstance(members, list) and len(members) == 1 else None
+    return (members[0],) if is_array(members) and len(members) == 1 else None

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import UnionType
-from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import inspect as types
@@ -120,8 +120,7 @@ def read_signature(
         declared = list(inspect.signature(function).parameters.values())
     except ValueError as exc:
         raise ToolDefinitionError(f"tool {tool_name!r}: {exc}; wrap it in a function with annotations") from exc
-    # What a partial has filled in is the application's own (a key, a client): the model neither sees nor changes it.
-    preset = function.keywords.keys() if isinstance(function, functools.partial) else ()
+    preset = _preset(function)
     scope = _Scope(function, local_names or {}, context_type)
     parameters: list[Parameter] = []
     context_parameter = None
@@ -141,6 +140,11 @@ def read_signature(
         else:
             raise ToolDefinitionError(f"{where} is a second {context_type.__name__}; remove it, one is enough")
     return Signature(tuple(parameters), context_parameter, scope.resolve_return())
+
+
+def _preset(function: Callable[..., Any]) -> frozenset[str]:
+    # What a partial has filled in is the application's own (a key, a client): the model neither sees nor changes it.
+    return frozenset(function.keywords) if isinstance(function, functools.partial) else frozenset()
 
 
 def _is_context(annotation: object, context_type: type) -> bool:
@@ -214,7 +218,8 @@ def _types_in(value: object) -> list[types.Type]:
     if isinstance(value, types.Field):
         return [value.type]
     if isinstance(value, tuple):
-        return [found for item in value for found in _types_in(item)]
+        items = cast("tuple[object, ...]", value)
+        return [found for item in items for found in _types_in(item)]
     return []
 
 

@@ -7,7 +7,7 @@ difference. Pure; ``_tools.py`` is above.
 from __future__ import annotations
 
 from trio_agent._errors import ToolDefinitionError
-from trio_agent._json_schema import json_type
+from trio_agent._json_values import is_array, is_object, json_type
 from trio_agent._messages import JsonObject, JsonValue
 from trio_agent._schema_nodes import type_names
 
@@ -21,21 +21,21 @@ def strict_schema(schema: JsonObject, tool_name: str) -> JsonObject:
         ToolDefinitionError: the schema has an object with free keys, which has no strict form.
     """
     strict = _strict(schema, tool_name, "root")
-    assert isinstance(strict, dict)  # a schema that is a dict stays one
+    assert is_object(strict)  # a schema that is a dict stays one
     return strict
 
 
 def _strict(schema: JsonValue, tool_name: str, path: str) -> JsonValue:
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return schema
     strict = {key: rule for key, rule in schema.items() if key != "default"}
     for keyword in ("anyOf", "oneOf", "allOf", "prefixItems"):
-        if isinstance(parts := schema.get(keyword), list):
+        if is_array(parts := schema.get(keyword)):
             strict[keyword] = [_strict(part, tool_name, f"{path}.{keyword}.{i}") for i, part in enumerate(parts)]
     if "items" in schema:
         strict["items"] = _strict(schema["items"], tool_name, f"{path}.items")
     for keyword in ("$defs", "definitions"):
-        if isinstance(definitions := schema.get(keyword), dict):
+        if is_object(definitions := schema.get(keyword)):
             strict[keyword] = {name: _strict(part, tool_name, f"{path}.{name}") for name, part in definitions.items()}
     if "object" in type_names(schema) or "properties" in schema:
         _close(strict, tool_name, path)
@@ -61,14 +61,14 @@ def _close(schema: JsonObject, tool_name: str, path: str) -> None:
 
 
 def _nullable(schema: JsonValue) -> JsonValue:
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return schema
     names = type_names(schema)
-    if "null" in names or any("null" in type_names(part) for part in schema.get("anyOf", ()) if isinstance(part, dict)):
+    if "null" in names or any("null" in type_names(part) for part in schema.get("anyOf", ()) if is_object(part)):
         return schema
     if not names or "const" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     nullable: JsonObject = {**schema, "type": [*names, "null"]}
-    if isinstance(members := schema.get("enum"), list) and not any(json_type(member) == "null" for member in members):
+    if is_array(members := schema.get("enum")) and not any(json_type(member) == "null" for member in members):
         nullable["enum"] = [*members, None]
     return nullable

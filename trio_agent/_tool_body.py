@@ -77,8 +77,11 @@ class Body:
 
 
 async def _run_in_thread(call: Callable[[], Any], ctx: ToolContext | None, *, abandon: bool) -> object:
-    result = await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=_limiter(ctx))
-    # A `def` may be a wrapper around an `async def`.
+    def in_thread() -> tuple[Any]:
+        return (call(),)
+
+    # A `def` may be a wrapper around an `async def`; in a tuple, as Trio takes a coroutine from a thread for a mistake.
+    (result,) = await trio.to_thread.run_sync(in_thread, abandon_on_cancel=abandon, limiter=_limiter(ctx))
     return await result if inspect.isawaitable(result) else result
 
 

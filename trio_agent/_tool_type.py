@@ -12,7 +12,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final
 
 import trio
 
@@ -228,7 +228,7 @@ class Tool(Generic[_P, _R_co]):
         method = self._body.method
         if method is None or (instance is None and not isinstance(method, classmethod)):
             return self
-        bound = method.__get__(instance, owner)
+        bound = cast("Any", method).__get__(instance, owner)
         return self._copy(_body=dataclasses.replace(self._body, function=bound, method=None))
 
     def renamed(self, name: str) -> Tool[_P, _R_co]:
@@ -236,6 +236,19 @@ class Tool(Generic[_P, _R_co]):
         _check_name(name)
         rules = dataclasses.replace(self._rules, tool_name=name)
         return self._copy(name=name, bind=self._arguments.binder(name), _rules=rules, _declaration=None)
+
+    def wrapped(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Tool[_P, _R_co]:
+        """The same tool with a function around its body, such as one that logs or caches.
+
+        Args:
+            wrap: takes the function that is called, and gives the one to call in its place.
+        """
+        function = wrap(self._body.function)
+        method = self._body.method
+        if method is not None:
+            method = classmethod(function) if isinstance(method, classmethod) else function
+        body = dataclasses.replace(self._body, function=function, method=method, in_thread=not is_async(function))
+        return self._copy(_body=body, needs_context=body.needs_context)
 
     def _copy(self, **changes: object) -> Tool[Any, Any]:
         if self._declaration is None:
@@ -248,7 +261,7 @@ class Tool(Generic[_P, _R_co]):
         return f"<Tool {self.name!r} from {self.origin}>"
 
 
-def _check_name(name: str) -> None:
+def _check_name(name: object) -> None:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise ToolDefinitionError(
             f"{name!r} is no name for a tool; give one of 1 to 64 letters a-z and A-Z, digits, '_' and '-', "

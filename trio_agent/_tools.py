@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
-import sys
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
 import trio
 
@@ -70,10 +70,12 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     """
     if isinstance(function, str):
         raise ToolDefinitionError(f"the name of a tool is an option; write @tool(name={function!r})")
-    local_names = sys._getframe(1).f_locals  # for classes defined beside the function
+    frame = inspect.currentframe()
+    # For classes that are defined beside the function, inside another one.
+    local_names = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
     if function is not None:
         return _tool_of(function, local_names, **options)
-    return lambda function: _tool_of(function, local_names, **options)
+    return functools.partial(_tool_of, local_names=local_names, **options)
 
 
 def _tool_of(
@@ -84,19 +86,17 @@ def _tool_of(
     description: str | None = None,
     **options: Any,
 ) -> Tool:
-    method = function if isinstance(function, classmethod) or _is_in_class(function) else None
-    if isinstance(function, classmethod | staticmethod):
-        function = function.__func__
-    check_callable(function, name)
-    plain = underlying_function(function)
-    if name is None:
-        name = getattr(plain, "__name__", "")
-        if name == "__call__":
-            name = _snake_case(type(function).__name__)
-    docstring = parse_docstring(plain.__doc__ or (type(function).__doc__ if not inspect.isroutine(function) else None))
+    wrapped = isinstance(function, classmethod | staticmethod)
+    method = cast("Any", function) if isinstance(function, classmethod) or _is_in_class(function) else None
+    called: Callable[..., Any] = cast("Any", function).__func__ if wrapped else function
+    check_callable(called, name)
+    plain = underlying_function(called)
+    is_object = plain.__name__ == "__call__"
+    own_name = _snake_case(type(called).__name__) if is_object else plain.__name__
+    docstring = parse_docstring(plain.__doc__ or (type(called).__doc__ if is_object else None))
     signature = read_signature(
-        function,
-        tool_name=name,
+        called,
+        tool_name=name or own_name,
         docstring=docstring,
         context_type=ToolContext,
         is_method=method is not None,
@@ -104,8 +104,8 @@ def _tool_of(
     )
     parts = FunctionParts(
         Body(
-            function,
-            in_thread=not is_async(function),
+            called,
+            in_thread=not is_async(called),
             has_signature=True,
             context_parameter=signature.context_parameter,
             method=method,
@@ -114,7 +114,9 @@ def _tool_of(
         promised_output(signature.returns),
     )
     description = docstring.description if description is None else description
-    return Tool(name=name, description=description, parameters={}, execute=parts, **options)
+    return Tool(
+        name=own_name if name is None else name, description=description, parameters={}, execute=parts, **options
+    )
 
 
 def _is_in_class(function: object) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 from trio_agent._errors import ToolDefinitionError
 from trio_agent._tools import Tool, tool
@@ -101,7 +101,7 @@ def collect_tools(given: Iterable[AnyTool]) -> tuple[Tool, ...]:
     """
     collected: dict[str, Tool] = {}
     for item in given:
-        for each in item.tools if isinstance(item, Toolset) else (item if isinstance(item, Tool) else tool(item),):
+        for each in _tools_of(item):
             if each.is_unbound:
                 raise ToolDefinitionError(
                     f"{each!r} is a method without its object; "
@@ -114,6 +114,12 @@ def collect_tools(given: Iterable[AnyTool]) -> tuple[Tool, ...]:
                     "rename one with @tool(name=...) or give its Toolset a prefix"
                 )
     return tuple(collected.values())
+
+
+def _tools_of(item: AnyTool) -> tuple[Tool, ...]:
+    if isinstance(item, Toolset):
+        return item.tools
+    return (cast("Tool", item) if isinstance(item, Tool) else tool(item),)
 
 
 def _tool_names(cls: type) -> list[str]:

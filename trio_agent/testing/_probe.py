@@ -10,7 +10,6 @@ hooks see, without asking their authors to instrument them.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import inspect
@@ -92,9 +91,7 @@ class Probe:
         return self._stream_fn(model, context, options)
 
     def _watched_tool(self, tool: Tool) -> Tool:
-        watched = copy.copy(tool)
-        watched._function = self._noting(tool._function, f"the body of tool {tool.name!r}")
-        return watched
+        return tool.wrapped(functools.partial(self._noting, what=f"the body of tool {tool.name!r}"))
 
     def _watched_hooks(self, hooks: Hooks) -> Hooks:
         changes = {
