@@ -12,11 +12,15 @@ from typing import Literal
 import trio
 
 from trio_agent import Agent, AssistantMessage, ModelError
-from trio_agent.testing import Answer, ScriptedModel
+from trio_agent.testing import Answer, ScriptedModel, ScriptedRequest
+
+
+def count_messages(request: ScriptedRequest) -> str:
+    return f"I have read {len(request.messages)} messages."
 
 
 async def answers(mode: Literal["one-at-a-time", "all"]) -> None:
-    scripted = ScriptedModel([lambda request: f"I have read {len(request.messages)} messages."] * 3)
+    scripted = ScriptedModel([count_messages] * 3)
     agent = Agent(scripted.model, stream_fn=scripted, follow_up_mode=mode)
     agent.follow_up("And in French?")
     agent.follow_up("And in Welsh?")

@@ -35,7 +35,7 @@ async def main() -> None:
     try:
         async with agent_loop(prompts, Context(), config, scripted) as stream:
             async for event in stream:
-                pass
+                last = event
     except ConnectionError as exc:
         print("the reader got:", exc)
 

@@ -51,6 +51,8 @@ async def main() -> None:
                 print(f"assistant: {message.text or f'(calls {message.tool_calls[0].name})'}")
             case ToolResultMessage():
                 print(f"result: {message.text}")
+            case _:
+                pass  # the system message that declares the tool
 
 
 trio.run(main)

@@ -4,7 +4,7 @@ Prints::
 
     while the tool runs: ('call_1',)
     the model was told: ['gate']
-    tool_execution_start, tool_execution_end
+    ToolExecutionStart, ToolExecutionEnd
 """
 
 import trio
@@ -28,8 +28,8 @@ async def main() -> None:
     scripted.assert_exhausted()
     check_transcript(agent.messages)
     print("the model was told:", [declaration.name for declaration in scripted.requests[0].tools])
-    names = {ToolExecutionStart: "tool_execution_start", ToolExecutionEnd: "tool_execution_end"}
-    print(", ".join(names[type(event)] for event in events if type(event) in names))
+    about_tools = [event for event in events if isinstance(event, ToolExecutionStart | ToolExecutionEnd)]
+    print(", ".join(type(event).__name__ for event in about_tools))
 
 
 trio.run(main)

@@ -42,6 +42,8 @@ def show(event: AgentEvent) -> None:
             print(f"[{name} {args} ...]")
         case ToolExecutionEnd(result=result):
             print(f"[... {' '.join(block.text for block in result.content if isinstance(block, TextContent))}]")
+        case _:
+            pass
 
 
 async def main() -> None:
