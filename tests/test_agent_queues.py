@@ -17,14 +17,22 @@ from trio_agent.testing import Answer
 
 
 async def test_steering_one_at_a_time_takes_one_message_a_turn() -> None:
-    agent, scripted = scripted_agent("One.", "Two.")
-    agent.steer("a")
-    agent.steer("b")
+    agent, scripted = scripted_agent("One.", "Two.", "Three.")
+    for text in ("a", "b", "c"):
+        agent.steer(text)
 
     await agent.prompt("go")
 
-    assert [len(request.messages) for request in scripted.requests] == [2, 4]
-    assert spoken(agent) == ["user: go", "user: a", "assistant[stop]: One.", "user: b", "assistant[stop]: Two."]
+    assert [len(request.messages) for request in scripted.requests] == [2, 4, 6]
+    assert spoken(agent) == [
+        "user: go",
+        "user: a",
+        "assistant[stop]: One.",
+        "user: b",
+        "assistant[stop]: Two.",
+        "user: c",
+        "assistant[stop]: Three.",
+    ]
 
 
 async def test_steering_all_takes_what_waits_at_once() -> None:

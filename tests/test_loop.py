@@ -271,12 +271,8 @@ async def test_two_calls_with_the_same_id_get_different_ids_and_a_result_each() 
     assert ids[0] == "c"
     assert len(set(ids)) == 2
     assert shorts(results) == [f"result {ids[0]}: one", f"result {ids[1]}: two"]
-    assert [line for line in seen.outline if line.startswith(("start", "end"))] == [
-        f"start {ids[0]}",
-        f"start {ids[1]}",
-        f"end {ids[0]}",
-        f"end {ids[1]}",
-    ]
+    assert [line for line in seen.outline if line.startswith("start")] == [f"start {ids[0]}", f"start {ids[1]}"]
+    assert sorted(line for line in seen.outline if line.startswith("end")) == [f"end {ids[0]}", f"end {ids[1]}"]
 
 
 async def test_a_stream_that_fails_keeps_what_had_arrived_and_ends_the_run() -> None:

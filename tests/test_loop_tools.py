@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import trio
-from loop_kit import plain_tool, play, shorts
+from loop_kit import plain_tool, play, shorts, user
 from trio.testing import MockClock
 
 from trio_agent import (
     UNSET,
+    AgentEvent,
     BlockToolCall,
+    Context,
     Hooks,
     JsonObject,
     ReplaceArguments,
@@ -24,7 +26,8 @@ from trio_agent import (
     ToolResultDetails,
     ToolResultPatch,
 )
-from trio_agent.testing import Answer, tool_call
+from trio_agent.lowlevel import LoopConfig, run_agent_loop
+from trio_agent.testing import Answer, ScriptedModel, tool_call
 
 Log = list[str]
 ToolMaker = Callable[..., Tool]
@@ -81,6 +84,23 @@ async def test_calls_that_end_at_the_same_moment_end_in_source_order(
     seen = await play([calls(*names), "Done."], tools=[timed(name, 1) for name in names])
 
     assert ends(seen.events) == [f"c{number}" for number in range(1, 21)]
+
+
+async def test_calls_that_end_while_a_handler_is_busy_are_reported_as_they_ended(
+    timed: ToolMaker, autojump_clock: MockClock
+) -> None:
+    tools = [timed("slow", 3), timed("medium", 2), timed("fast", 1)]
+    scripted = ScriptedModel([calls("slow", "medium", "fast"), "Done."])
+    ended: list[str] = []
+
+    async def emit(event: AgentEvent) -> None:
+        if isinstance(event, ToolExecutionEnd):
+            ended.append(event.tool_call_id)
+            await trio.sleep(10)
+
+    await run_agent_loop([user("go")], Context((), tools), LoopConfig(model=scripted.model), emit, scripted)
+
+    assert ended == ["c3", "c2", "c1"]
 
 
 async def test_an_exclusive_call_runs_alone_while_the_others_stay_parallel(
