@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -40,9 +41,13 @@ def load(name: str) -> tuple[Benchmark, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
     plan = _plan(options)
-    names = options.names or NAMES
+    names: Sequence[str] = options.names or NAMES
+    for name in names:
+        if name not in NAMES:
+            parser.error(f"there is no benchmark {name!r}; there are: {', '.join(NAMES)}")
     progress = Progress(len(names))
     _print_environment(plan)
     rows: list[Row] = []
@@ -71,13 +76,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks",
         description="Measure trio_agent beside the same work written by hand on bare Trio, in turn and in one process.",
     )
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", choices=[[], *NAMES], help=f"what to measure; all of: {', '.join(NAMES)}"
-    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure: {', '.join(NAMES)}; else all")
     parser.add_argument("--quick", action="store_true", help="3 short rounds, sizes of at most 1000")
     parser.add_argument("--rounds", type=_positive, help="how often each side is measured")
     parser.add_argument("--max-size", type=_positive, help="bound on the sizes")
     parser.add_argument("--no-gc", action="store_true", help="measure with the garbage collector off")
+    parser.add_argument("--wall", action="store_true", help="time work by the clock on the wall, not the processor's")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write pictures; needs the extra 'bench'")
     return parser
@@ -97,6 +101,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         seconds=quick.seconds,
         max_size=options.max_size or quick.max_size,
         collect=not options.no_gc,
+        clock=time.perf_counter if options.wall else Plan().clock,
     )
 
 
@@ -105,7 +110,7 @@ def _print_environment(plan: Plan) -> None:
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     print(f"{facts['implementation']} {facts['python']}, {versions}")
     print(f"{facts['platform']}, {facts['cores']} cores; {facts['date']}")
-    print(f"{plan.rounds} rounds, medians; garbage collector {facts['gc']}, run before each measurement")
+    print(f"{plan.rounds} rounds, medians, {facts['clock']} time; garbage collector {facts['gc']}, run before each")
 
 
 if __name__ == "__main__":

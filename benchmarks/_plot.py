@@ -62,11 +62,11 @@ def _figure(name: str, series: dict[str, list[Row]]) -> Figure:
         if len(bare) == len(rows) and not any(_close(bare, other) for other in drawn):
             drawn.append(bare)
             by_hand = [row.bare for row in rows if row.bare is not None]
-            _line(axes, rows, by_hand, _BARE, f"bare ({label})", "s--" if len(drawn) == 1 else "^:")
+            _line(axes, rows, by_hand, _BARE, f"bare Trio, {label}", "s--" if len(drawn) == 1 else "^:")
     axes.set_ylim(*_limits(series))
     axes.grid(visible=True, which="major", alpha=0.4)
     axes.grid(visible=True, which="minor", alpha=0.15)
-    axes.legend(frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
 
 

@@ -31,6 +31,7 @@ def environment(plan: Plan) -> JsonObject:
         "cores": os.cpu_count(),
         "versions": {name: package_version(name) for name in _PACKAGES},
         "rounds": plan.rounds,
+        "clock": "processor" if plan.clock is time.thread_time else "wall",
         "gc": "on" if plan.collect else "off",
     }
 

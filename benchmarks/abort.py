@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from time import perf_counter
 
 import trio
 
-from benchmarks._harness import Benchmark, Case, Plan, Unit, in_trio
+from benchmarks._harness import Benchmark, Case, Clock, Plan, Unit, in_trio
 from benchmarks._work import MODEL, Answer, Script, calls_answer, ignore, tool_call
 from trio_agent import Agent, RunResult, Tool, ToolResultMessage, tool
 
@@ -50,14 +49,15 @@ def _tool(waiting: _Waiting) -> Tool[[int], object]:
 class _Abort:
     """Aborts an agent when all tools wait, and knows when that was."""
 
-    def __init__(self, agent: Agent, waiting: _Waiting) -> None:
+    def __init__(self, clock: Clock, agent: Agent, waiting: _Waiting) -> None:
+        self._clock = clock
         self._agent = agent
         self._waiting = waiting
         self.at = 0.0
 
     async def __call__(self) -> None:
         await self._waiting.all.wait()
-        self.at = perf_counter()
+        self.at = self._clock()
         self._agent.abort()
 
 
@@ -68,34 +68,34 @@ def _check(result: RunResult, size: int) -> None:
     assert result.stop_reason == "aborted"
 
 
-async def prompted(size: int, answer: Answer) -> float:
+async def prompted(clock: Clock, size: int, answer: Answer) -> float:
     waiting = _Waiting(size)
     agent = Agent(MODEL, tools=[_tool(waiting)], stream_fn=Script([answer]))
     agent.subscribe(ignore)
-    abort = _Abort(agent, waiting)
+    abort = _Abort(clock, agent, waiting)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(abort)
         result = await agent.prompt("wait for all")
-        seconds = perf_counter() - abort.at
+        seconds = clock() - abort.at
     _check(result, size)
     return seconds
 
 
-async def watched(size: int, answer: Answer) -> float:
+async def watched(clock: Clock, size: int, answer: Answer) -> float:
     waiting = _Waiting(size)
     agent = Agent(MODEL, tools=[_tool(waiting)], stream_fn=Script([answer]))
-    abort = _Abort(agent, waiting)
+    abort = _Abort(clock, agent, waiting)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(abort)
         async with agent.run("wait for all") as run:
             async for _ in run:
                 pass
-        seconds = perf_counter() - abort.at
+        seconds = clock() - abort.at
     _check(run.result, size)
     return seconds
 
 
-async def bare(size: int) -> float:
+async def bare(clock: Clock, size: int) -> float:
     async def call(number: int) -> None:
         try:
             await waiting.wait()
@@ -109,9 +109,9 @@ async def bare(size: int) -> float:
         for number in range(size):
             nursery.start_soon(call, number)
         await waiting.all.wait()
-        started = perf_counter()
+        started = clock()
         nursery.cancel_scope.cancel()
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert ends == ["aborted"] * size
     return seconds
 
@@ -120,8 +120,10 @@ def cases(plan: Plan) -> Iterable[Case]:
     for size in plan.sizes(1000, 10_000):
         answer = calls_answer([tool_call("wait_for_item", number, {"item": number}) for number in range(size)])
         for series, ours in (("prompt", prompted), ("watched", watched)):
-            by_hand = in_trio(partial(bare, size))
-            yield Case(series=series, size=size, per=size, ours=in_trio(partial(ours, size, answer)), bare=by_hand)
+            by_hand = in_trio(partial(bare, plan.clock, size))
+            yield Case(
+                series=series, size=size, per=size, ours=in_trio(partial(ours, plan.clock, size, answer)), bare=by_hand
+            )
 
 
 BENCHMARK = Benchmark(name="abort", unit=Unit("us a tool"), cases=cases, growth_from=1000)

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from time import perf_counter
 
 import trio
 
-from benchmarks._harness import Benchmark, Case, Plan, Unit, in_trio
+from benchmarks._harness import Benchmark, Case, Clock, Plan, Unit, in_trio
 from benchmarks._work import FINAL, MODEL, Script, calls_answer, check_item, tool_call, work
 from trio_agent import Agent
 
@@ -27,24 +26,24 @@ _ANSWERS = (*[calls_answer(_CALLS)] * _TURNS, FINAL)
 _MESSAGES = 1 + _TURNS * 3 + 1
 
 
-async def ours(agents: int) -> float:
+async def ours(clock: Clock, agents: int) -> float:
     async def one() -> None:
         result = await Agent(MODEL, tools=[check_item], stream_fn=Script(_ANSWERS)).prompt("check both, three times")
         added.append(len(result.messages))
 
-    started = perf_counter()
+    started = clock()
     added: list[int] = []
     async with trio.open_nursery() as nursery:
         for _ in range(agents):
             nursery.start_soon(one)
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert len(added) == agents
     assert len(set(added)) == 1
     assert added[0] >= _MESSAGES
     return seconds
 
 
-async def bare(agents: int) -> float:
+async def bare(clock: Clock, agents: int) -> float:
     async def call(item: int, results: dict[int, str]) -> None:
         results[item] = await work(item)
 
@@ -59,20 +58,22 @@ async def bare(agents: int) -> float:
             messages += [results[item] for item in range(2)]
         added.append(len(messages))
 
-    started = perf_counter()
+    started = clock()
     added: list[int] = []
     async with trio.open_nursery() as nursery:
         for _ in range(agents):
             nursery.start_soon(one)
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert added == [_TURNS * 3] * agents
     return seconds
 
 
 def cases(plan: Plan) -> Iterable[Case]:
     for agents in plan.sizes(10, 100, 1000):
-        by_hand = in_trio(partial(bare, agents))
-        yield Case(series="at once", size=agents, per=agents, ours=in_trio(partial(ours, agents)), bare=by_hand)
+        by_hand = in_trio(partial(bare, plan.clock, agents))
+        yield Case(
+            series="at once", size=agents, per=agents, ours=in_trio(partial(ours, plan.clock, agents)), bare=by_hand
+        )
 
 
 BENCHMARK = Benchmark(name="agents", unit=Unit("us an agent"), cases=cases, growth_from=10)

@@ -13,64 +13,63 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from time import perf_counter
 
 import trio
 
-from benchmarks._harness import Benchmark, Case, Plan, Unit, in_trio
+from benchmarks._harness import Benchmark, Case, Clock, Plan, Unit, in_trio
 from benchmarks._work import MODEL, Answer, ReadyStream, Script, ignore, text_answer
 from trio_agent import Agent, AssistantMessageEvent, MessageUpdate, TextDelta
 
 __all__ = ["BENCHMARK", "bare_listened", "listened"]
 
 
-async def listened(answer: Answer, text: str) -> float:
+async def listened(clock: Clock, answer: Answer, text: str) -> float:
     agent = Agent(MODEL, stream_fn=Script([answer]))
     agent.subscribe(ignore)
-    started = perf_counter()
+    started = clock()
     result = await agent.prompt("say it")
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert result.text == text
     return seconds
 
 
-async def bare_listened(answer: Answer, text: str) -> float:
+async def bare_listened(clock: Clock, answer: Answer, text: str) -> float:
     async def listener(event: AssistantMessageEvent) -> None:
         pass
 
-    started = perf_counter()
+    started = clock()
     parts: list[str] = []
     async with ReadyStream(answer) as events:
         async for event in events:
             if type(event) is TextDelta:
                 parts.append(event.delta)
             await listener(event)
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert "".join(parts) == text
     return seconds
 
 
-async def watched(answer: Answer, text: str) -> float:
+async def watched(clock: Clock, answer: Answer, text: str) -> float:
     agent = Agent(MODEL, stream_fn=Script([answer]))
     deltas = 0
-    started = perf_counter()
+    started = clock()
     async with agent.run("say it") as run:
         async for event in run:
             if type(event) is MessageUpdate:
                 deltas += 1
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert run.result.text == text
     assert deltas == len(answer) - 2
     return seconds
 
 
-async def bare_channel(answer: Answer, text: str) -> float:
+async def bare_channel(clock: Clock, answer: Answer, text: str) -> float:
     async def produce() -> None:
         async with send, ReadyStream(answer) as events:
             async for event in events:
                 await send.send(event)
 
-    started = perf_counter()
+    started = clock()
     parts: list[str] = []
     send, receive = trio.open_memory_channel[AssistantMessageEvent](0)
     async with trio.open_nursery() as nursery:
@@ -78,21 +77,21 @@ async def bare_channel(answer: Answer, text: str) -> float:
         async for event in receive:
             if type(event) is TextDelta:
                 parts.append(event.delta)  # noqa: PERF401  # a handler would do something with it
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert "".join(parts) == text
     return seconds
 
 
 def cases(plan: Plan) -> Iterable[Case]:
-    for size in plan.sizes(1000, 10_000):
+    for size in plan.sizes(100, 1000, 10_000):
         work = (text_answer(["word "] * size), "word " * size)
         for series, ours, bare in (("listener", listened, bare_listened), ("watched", watched, bare_channel)):
             yield Case(
                 series=series,
                 size=size,
                 per=size,
-                ours=in_trio(partial(ours, *work)),
-                bare=in_trio(partial(bare, *work)),
+                ours=in_trio(partial(ours, plan.clock, *work)),
+                bare=in_trio(partial(bare, plan.clock, *work)),
             )
 
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
-from time import perf_counter
 
 import trio
 
-from benchmarks._harness import Benchmark, Case, Plan, Unit, in_trio
+from benchmarks._harness import Benchmark, Case, Clock, Plan, Unit, in_trio
 from benchmarks._work import FINAL, MODEL, Answer, Script, calls_answer, check_item, ignore, tool_call, work
 from trio_agent import (
     Agent,
@@ -56,52 +55,54 @@ def _check(result: RunResult, size: int) -> None:
     assert texts == [str(number) for number in range(size)]
 
 
-async def listened(size: int, answer: Iterable[AssistantMessageEvent]) -> float:
+async def listened(clock: Clock, size: int, answer: Iterable[AssistantMessageEvent]) -> float:
     agent = Agent(MODEL, tools=[check_item], stream_fn=Script([answer, FINAL]))
     agent.subscribe(ignore)
-    started = perf_counter()
+    started = clock()
     result = await agent.prompt("check all")
-    seconds = perf_counter() - started
+    seconds = clock() - started
     _check(result, size)
     return seconds
 
 
-async def watched(size: int, answer: Answer) -> float:
+async def watched(clock: Clock, size: int, answer: Answer) -> float:
     agent = Agent(MODEL, tools=[check_item], stream_fn=Script([answer, FINAL]))
-    started = perf_counter()
+    started = clock()
     async with agent.run("check all") as run:
         async for _ in run:
             pass
-    seconds = perf_counter() - started
+    seconds = clock() - started
     _check(run.result, size)
     return seconds
 
 
-async def bare(size: int) -> float:
+async def bare(clock: Clock, size: int) -> float:
     async def call(number: int) -> None:
         results[number] = await work(number)
 
-    started = perf_counter()
+    started = clock()
     results = [""] * size
     async with trio.open_nursery() as nursery:
         for number in range(size):
             nursery.start_soon(call, number)
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert results == [str(number) for number in range(size)]
     return seconds
 
 
 def cases(plan: Plan) -> Iterable[Case]:
     for size in plan.sizes(1, 100, 1000, 10_000):
-        yield _case("listener", size, listened, calls_answer(calls(size)))
+        yield _case(plan, "listener", size, listened, calls_answer(calls(size)))
     for size in plan.sizes(1000):
-        yield _case("watched", size, watched, calls_answer(calls(size)))
-        yield _case("whole answer", size, listened, whole_answer(size))
+        yield _case(plan, "watched", size, watched, calls_answer(calls(size)))
+        yield _case(plan, "whole answer", size, listened, whole_answer(size))
 
 
-def _case(series: str, size: int, ours: Callable[[int, Answer], Awaitable[float]], answer: Answer) -> Case:
-    by_hand = in_trio(partial(bare, size))
-    return Case(series=series, size=size, per=size, ours=in_trio(partial(ours, size, answer)), bare=by_hand)
+def _case(
+    plan: Plan, series: str, size: int, ours: Callable[[Clock, int, Answer], Awaitable[float]], answer: Answer
+) -> Case:
+    by_hand = in_trio(partial(bare, plan.clock, size))
+    return Case(series=series, size=size, per=size, ours=in_trio(partial(ours, plan.clock, size, answer)), bare=by_hand)
 
 
 BENCHMARK = Benchmark(name="fan_out", unit=Unit("us a call"), cases=cases, growth_from=100)

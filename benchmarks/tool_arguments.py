@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from time import perf_counter
 
 import msgspec
 import trio
 
-from benchmarks._harness import Benchmark, Case, Plan, Unit, in_trio
+from benchmarks._harness import Benchmark, Case, Clock, Plan, Unit, in_trio
 from benchmarks._work import FINAL, MODEL, Answer, ReadyStream, Script, ignore
 from trio_agent import (
     Agent,
@@ -46,21 +45,21 @@ async def write_text(text: str) -> str:
     return await _length(text)
 
 
-async def ours(answer: Answer, length: int) -> float:
+async def ours(clock: Clock, answer: Answer, length: int) -> float:
     agent = Agent(MODEL, tools=[write_text], stream_fn=Script([answer, FINAL]))
     agent.subscribe(ignore)
-    started = perf_counter()
+    started = clock()
     result = await agent.prompt("write")
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert [m.text for m in result.messages if isinstance(m, ToolResultMessage)] == [str(length)]
     return seconds
 
 
-async def bare(answer: Answer, length: int) -> float:
+async def bare(clock: Clock, answer: Answer, length: int) -> float:
     async def listener(event: AssistantMessageEvent) -> None:
         pass
 
-    started = perf_counter()
+    started = clock()
     parts: list[str] = []
     async with ReadyStream(answer) as events:
         async for event in events:
@@ -68,7 +67,7 @@ async def bare(answer: Answer, length: int) -> float:
                 parts.append(event.delta)
             await listener(event)
     result = await _length(**msgspec.json.decode("".join(parts)))
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert result == str(length)
     return seconds
 
@@ -94,8 +93,8 @@ def cases(plan: Plan) -> Iterable[Case]:
             series="one string",
             size=kilobytes,
             per=deltas,
-            ours=in_trio(partial(ours, answer, length)),
-            bare=in_trio(partial(bare, answer, length)),
+            ours=in_trio(partial(ours, plan.clock, answer, length)),
+            bare=in_trio(partial(bare, plan.clock, answer, length)),
         )
 
 

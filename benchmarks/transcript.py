@@ -90,8 +90,8 @@ def cases(plan: Plan) -> Iterable[Case]:
         assert codec.encode_list(made) == data
         encode, bare_encode = partial(codec.encode_list, made), partial(encoder.encode, made)
         decode, bare_decode = partial(codec.decode_list, data), partial(decoder.decode, data)
-        yield Case(series="encode", size=count, ours=timed(encode), bare=timed(bare_encode))
-        yield Case(series="decode", size=count, ours=timed(decode), bare=timed(bare_decode))
+        yield Case(series="encode", size=count, ours=timed(encode, plan.clock), bare=timed(bare_encode, plan.clock))
+        yield Case(series="decode", size=count, ours=timed(decode, plan.clock), bare=timed(bare_decode, plan.clock))
 
 
 BENCHMARK = Benchmark(name="transcript", unit=Unit("ms", 1e3), cases=cases)

@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from itertools import chain, repeat
-from time import perf_counter
 
 import trio
 
-from benchmarks._harness import Benchmark, Case, Plan, Unit, in_trio
+from benchmarks._harness import Benchmark, Case, Clock, Plan, Unit, in_trio
 from benchmarks._work import FINAL, MODEL, Script, calls_answer, check_item, ignore, tool_call, work
 from trio_agent import Agent
 
@@ -27,36 +26,38 @@ _CALL = tool_call("check_item", 1, {"item": 1})
 _ANSWER = calls_answer([_CALL])
 
 
-async def ours(turns: int) -> float:
+async def ours(clock: Clock, turns: int) -> float:
     agent = Agent(MODEL, tools=[check_item], stream_fn=Script(chain(repeat(_ANSWER, turns), [FINAL])))
     agent.subscribe(ignore)
-    started = perf_counter()
+    started = clock()
     result = await agent.prompt("go on")
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert result.turns == turns + 1
     assert result.stop_reason == "stop"
     return seconds
 
 
-async def bare(turns: int) -> float:
+async def bare(clock: Clock, turns: int) -> float:
     async def call(item: int) -> None:
         messages.append(await work(item))
 
-    started = perf_counter()
+    started = clock()
     messages: list[object] = []
     for _ in range(turns):
         messages.append(_CALL)
         async with trio.open_nursery() as nursery:  # noqa: ASYNC112  # what a loop for any number of calls does
             nursery.start_soon(call, 1)
-    seconds = perf_counter() - started
+    seconds = clock() - started
     assert len(messages) == 2 * turns
     return seconds
 
 
 def cases(plan: Plan) -> Iterable[Case]:
     for turns in plan.sizes(100, 1000, 5000):
-        by_hand = in_trio(partial(bare, turns))
-        yield Case(series="listener", size=turns, per=turns, ours=in_trio(partial(ours, turns)), bare=by_hand)
+        by_hand = in_trio(partial(bare, plan.clock, turns))
+        yield Case(
+            series="listener", size=turns, per=turns, ours=in_trio(partial(ours, plan.clock, turns)), bare=by_hand
+        )
 
 
 BENCHMARK = Benchmark(name="turns", unit=Unit("us a turn"), cases=cases, growth_from=100)
