@@ -6,8 +6,7 @@ and returns. The handle knows nothing of runs; whoever waits for something that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 __all__ = ["AbortHandle"]
 
@@ -35,11 +34,10 @@ class AbortHandle:
             for cut in tuple(self._cuts):
                 cut()
 
-    @contextmanager
-    def cutting(self, cut: Callable[[], None]) -> Generator[None]:
-        """While the block runs, an abort calls ``cut``, which must not raise or block."""
+    def add_cut(self, cut: Callable[[], None]) -> None:
+        """From now on an abort calls ``cut``, which must not raise or block."""
         self._cuts.append(cut)
-        try:
-            yield
-        finally:
-            self._cuts.remove(cut)
+
+    def remove_cut(self, cut: Callable[[], None]) -> None:
+        """Undo :meth:`add_cut`."""
+        self._cuts.remove(cut)

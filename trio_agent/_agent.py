@@ -471,6 +471,10 @@ class Agent:
         check_can_continue(self.messages)
         return []
 
+    def _pending(self, active: ActiveRun) -> list[Pending]:
+        prompts = active.prompts
+        return self._continuation() if prompts is None else [Pending(message) for message in prompts]
+
     async def _run(self, prompts: list[AgentMessage] | None) -> RunResult:
         await trio.lowlevel.checkpoint()
         return await self._drive(self._claim(prompts, AbortHandle(), watched=False))
@@ -478,11 +482,12 @@ class Agent:
     async def _drive(self, active: ActiveRun) -> RunResult:
         active.place = Place()
         try:
-            async with AsyncExitStack() as resources:
-                await self._open_toolsets(resources)
-                prompts = active.prompts
-                pending = self._continuation() if prompts is None else [Pending(message) for message in prompts]
-                messages = await active.run.execute(pending)
+            if self._toolsets:
+                async with AsyncExitStack() as resources:
+                    await self._open_toolsets(resources)
+                    messages = await active.run.execute(self._pending(active))
+            else:
+                messages = await active.run.execute(self._pending(active))
         finally:
             self._active = None
             self._reducer.settle()

@@ -41,7 +41,8 @@ async def ask_model(core: RunCore, turn: Turn, stream_fn: StreamFn) -> Assistant
     builder = turn.builder = MessageBuilder(core.model, timestamp=core.now_ms(), thinking_level=core.thinking_level)
     try:
         await _read(core, turn, builder, stream_fn, context, options)
-        await core.stop_if_aborted()
+        if core.abort.aborted:
+            await core.stop_if_aborted()
         if not builder.finished:
             raise RemoteProtocolError("the stream ended before the answer was complete")
     except Exception as exc:
@@ -69,17 +70,15 @@ async def _prepare_request(core: RunCore) -> tuple[Context, StreamOptions]:
             while core.pending:
                 await core.take_in()
             await core.stop_if_aborted()
-    context = transcript.context
-    messages: Sequence[AgentMessage] = context.messages
-    if hooks.transform_context is not None:
-        messages = await core.ask(hooks.transform_context(messages))
-    if hooks.convert_to_llm is not None:
-        llm = View(list(hooks.convert_to_llm(messages)))
-    elif hooks.transform_context is not None:
-        llm = View(default_convert_to_llm(messages))
-    else:
+    if hooks.transform_context is None and hooks.convert_to_llm is None:
         llm = transcript.for_llm()
-    await core.stop_if_aborted()
+    else:
+        messages: Sequence[AgentMessage] = transcript.context.messages
+        if hooks.transform_context is not None:
+            messages = await core.ask(hooks.transform_context(messages))
+        convert = hooks.convert_to_llm or default_convert_to_llm
+        llm = View(list(convert(messages)))
+        await core.stop_if_aborted()
     key = None
     if hooks.get_api_key is not None:
         key = await core.ask(hooks.get_api_key(core.model.provider))
@@ -87,7 +86,7 @@ async def _prepare_request(core: RunCore) -> tuple[Context, StreamOptions]:
     level = None if core.thinking_level == "off" else core.thinking_level
     if key or level != options.reasoning:
         options = msgspec.structs.replace(options, api_key=key or options.api_key, reasoning=level)
-    return Context(llm, context.tools), options
+    return Context(llm, transcript.tools_in_order), options
 
 
 async def _read(

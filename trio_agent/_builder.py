@@ -304,6 +304,8 @@ class MessageBuilder:
         """The message as it was when the moment's event had been folded; events call it for their ``partial``."""
         if self._result is not None and moment >= self._moment:
             return self._result
+        if not self._blocks:
+            return self._base
         return msgspec.structs.replace(self._base, content=self._content_at(moment))
 
     def _content_at(self, moment: int) -> tuple[AssistantContent, ...]:

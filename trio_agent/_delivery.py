@@ -268,7 +268,7 @@ class Delivery:
         self, event: AgentEvent, listeners: tuple[Subscription, ...], watchers: tuple[EventStream, ...]
     ) -> None:
         self.current = event
-        failures: list[BaseException] = []
+        failures: list[BaseException] | None = None
         done = 0
         try:
             for subscription in listeners:
@@ -280,7 +280,7 @@ class Delivery:
                     if awaitable is not None:
                         await awaitable
                 except BaseException as exc:  # noqa: BLE001, ASYNC103  # sorted out in the call
-                    failures.append(self._failed(subscription, exc))
+                    failures = [*(failures or ()), self._failed(subscription, exc)]
             if watchers:
                 left, watchers = watchers, ()
                 await self._hand_to(left, event)

@@ -90,9 +90,19 @@ class Run:
         self._hooks = config.hooks
         self._stream_fn = stream_fn
         self._abort = abort
-        self._cancellable_calls = cancellable_calls
-        self._thread_limiter = thread_limiter
         self._tool_tasks = ToolTasks()
+        transcript = self._core.transcript
+        self._runner = ToolRunner(
+            tools=transcript.tools,
+            hooks=config.hooks,
+            limiter=config.limiter,
+            tool_timeout=config.tool_timeout,
+            abort=abort,
+            assistant_message=None,
+            context=lambda: transcript.context,
+            cancellable=cancellable_calls,
+            thread_limiter=thread_limiter,
+        )
         self._finish_scope: trio.CancelScope | None = None
 
     @property
@@ -140,17 +150,19 @@ class Run:
         """
         core = self._core
         core.pending.extend(core.transcript.declare(prompts))
+        cut = self._cut
+        self._abort.add_cut(cut)
         try:
-            with self._abort.cutting(self._cut):
-                with core.scope:
-                    async with self._tool_tasks:
-                        await self._drive()
-                if core.running:
-                    await self._wind_up()
+            with core.scope:
+                async with self._tool_tasks:
+                    await self._drive()
+            if core.running:
+                await self._wind_up()
         except BaseException as exc:
             await close(core, self._batch, exc)  # noqa: ASYNC102  # shields itself, within the grace
             raise
         finally:
+            self._abort.remove_cut(cut)
             core.put_back()
         return self.new_messages
 
@@ -165,14 +177,16 @@ class Run:
         turn = await self._open_turn()
         while core.pending:
             await core.take_in()
-        await core.stop_if_aborted()
+        if self._abort.aborted:
+            await core.stop_if_aborted()
         if not began_with_steering:
             await core.take_steering()
         while True:
             while core.pending:
                 await core.stop_if_aborted()
                 await core.take_in()
-            await core.stop_if_aborted()
+            if self._abort.aborted:
+                await core.stop_if_aborted()
             message = await ask_model(core, turn, self._stream_fn)
             if message.stop_reason in {"error", "aborted"}:
                 core.owes_answer = False
@@ -193,7 +207,8 @@ class Run:
         core = self._core
         batch = turn.batch = self._batch(message)
         if batch is not None:
-            await core.stop_if_aborted()
+            if self._abort.aborted:
+                await core.stop_if_aborted()
             await batch.run()
         core.owes_answer = batch is not None and not batch.terminates
 
@@ -201,18 +216,9 @@ class Run:
         calls = message.tool_calls
         if not calls or message.stop_reason in {"error", "aborted"}:
             return None
-        transcript = self._core.transcript
-        runner = ToolRunner(
-            tools=transcript.tools,
-            hooks=self._hooks,
-            limiter=self._config.limiter,
-            tool_timeout=self._config.tool_timeout,
-            abort=self._abort,
-            assistant_message=message,
-            context=lambda: transcript.context,
-            cancellable=self._cancellable_calls,
-            thread_limiter=self._thread_limiter,
-        )
+        runner = self._runner
+        runner.assistant_message = message
+        runner.tools = self._core.transcript.tools
         truncated = message.stop_reason == "length"
         return ToolBatch(
             calls, runner, self._tool_tasks, self._core, mode=self._config.tool_execution, truncated=truncated
@@ -227,9 +233,10 @@ class Run:
         if decision == "end" or (limit is not None and self.turns >= limit):
             return False
         core.owes_answer = needs_answer or decision == "continue"
-        if not self._abort.aborted and await self._should_stop(details):
+        if self._abort.aborted:
+            await core.stop_if_aborted()
+        if self._hooks.should_stop_after_turn is not None and await self._should_stop(details):
             return False
-        await core.stop_if_aborted()
         await core.take_steering()
         if not core.pending and not needs_answer:
             await core.take_follow_ups()
@@ -243,7 +250,11 @@ class Run:
         assert turn.message is not None
         results = turn.results
         details = None
-        if any(hook is not None for hook in (hooks.finish_turn, hooks.should_stop_after_turn, hooks.prepare_next_turn)):
+        if (
+            hooks.finish_turn is not None
+            or hooks.should_stop_after_turn is not None
+            or hooks.prepare_next_turn is not None
+        ):
             details = TurnDetails(
                 message=turn.message,
                 tool_results=results,
@@ -280,8 +291,7 @@ class Run:
 
     async def _should_stop(self, details: TurnDetails | None) -> bool:
         hook = self._hooks.should_stop_after_turn
-        if hook is None:
-            return False
+        assert hook is not None
         assert details is not None
         return await self._core.ask(hook(details))
 

@@ -319,6 +319,10 @@ async def run_tool_call(
         assistant_message=assistant_message,
         context=lambda: context,
     )
-    with trio.CancelScope() as scope, handle.cutting(scope.cancel):
-        return await runner.run_nested(tool_call, on_update=on_update)
+    with trio.CancelScope() as scope:
+        handle.add_cut(scope.cancel)
+        try:
+            return await runner.run_nested(tool_call, on_update=on_update)
+        finally:
+            handle.remove_cut(scope.cancel)
     return runner.aborted_outcome()

@@ -146,16 +146,16 @@ class RunCore:
 
     async def take_steering(self) -> None:
         """Take steering messages from the inbox, else from the hook."""
-        if self._inbox is not None:
-            self._enqueue("steering", self._inbox.take_steering())
+        if self._inbox is not None and (messages := self._inbox.take_steering()):
+            self._enqueue("steering", messages)
         hook = self.config.hooks.get_steering_messages
         if hook is not None and not self.pending:
             self._enqueue(None, await self.ask(hook()))
 
     async def take_follow_ups(self) -> None:
         """Take follow-ups from the inbox, else from the hook."""
-        if self._inbox is not None:
-            self._enqueue("follow_up", self._inbox.take_follow_ups())
+        if self._inbox is not None and (messages := self._inbox.take_follow_ups()):
+            self._enqueue("follow_up", messages)
         hook = self.config.hooks.get_follow_up_messages
         if hook is not None and not self.pending:
             self._enqueue(None, await self.ask(hook()))

@@ -42,9 +42,10 @@ class RunTranscript:
     Attributes:
         new: all that the run has added.
         tools: that can be run, by name.
+        tools_in_order: the same, as they were given.
     """
 
-    __slots__ = ("_converted", "_declared", "_llm", "_messages", "_replay", "_tools", "new", "tools")
+    __slots__ = ("_converted", "_declared", "_llm", "_messages", "_replay", "new", "tools", "tools_in_order")
 
     def __init__(self, context: Context) -> None:
         self.new: list[AgentMessage] = []
@@ -59,21 +60,21 @@ class RunTranscript:
         self._declared = False
 
     def _set_tools(self, tools: Sequence[Tool]) -> None:
-        self._tools = tuple(tools)
-        self.tools = tools_by_name(self._tools)
+        self.tools_in_order = tuple(tools)
+        self.tools = tools_by_name(self.tools_in_order)
         self._declared = False
 
     @property
     def context(self) -> Context:
         """A snapshot; copies nothing."""
-        return Context(View(self._messages), self._tools)
+        return Context(View(self._messages), self.tools_in_order)
 
     def replace(self, context: Context) -> None:
         """Go on with other messages and tools; what the run has added so far stays added."""
         messages = context.messages
         if not (isinstance(messages, View) and messages.is_all_of(self._messages)):
             self._set_messages(messages)
-        if context.tools is not self._tools:
+        if context.tools is not self.tools_in_order:
             self._set_tools(context.tools)
 
     def append(self, message: AgentMessage) -> None:
@@ -99,7 +100,7 @@ class RunTranscript:
             message = result[index].message
             assert type(message) is SystemMessage
             state.apply(message)
-        added, removed = declaration_changes(state.declared, [tool.declaration for tool in self._tools])
+        added, removed = declaration_changes(state.declared, [tool.declaration for tool in self.tools_in_order])
         self._declared = True
         if not added and not removed:
             return result

@@ -90,7 +90,8 @@ class ToolBatch:
         mode: ToolExecutionMode,
         truncated: bool,
     ) -> None:
-        self.states = [CallState(call, index) for index, call in enumerate(calls)]
+        tools = runner.tools
+        self.states = [CallState(call, tools.get(call.name), index) for index, call in enumerate(calls)]
         self.results: list[ToolResultMessage] = []
         self._runner = runner
         self._tasks = tasks
@@ -99,10 +100,7 @@ class ToolBatch:
         self._sequential = (
             truncated
             or mode == "sequential"
-            or any(
-                (tool := runner.tools.get(call.name)) is not None and tool.execution_mode == "sequential"
-                for call in calls
-            )
+            or any(s.tool is not None and s.tool.execution_mode == "sequential" for s in self.states)
         )
         self._recording: ToolResultMessage | None = None
         self._news: list[tuple[float, int, CallState | _Update]] = []
@@ -127,14 +125,13 @@ class ToolBatch:
             for state in self.states:
                 if await self._prepare(state):
                     await self._run_together([state])
-                await self._record(state)
+                await self._record([state])
                 await self._port.stop_if_aborted()
             return
         ready = [state for state in self.states if await self._prepare(state)]
         if ready:
             await self._run_together(ready)
-        for state in self.states:
-            await self._record(state)
+        await self._record(self.states)
 
     async def _prepare(self, state: CallState) -> bool:
         port, runner = self._port, self._runner
@@ -171,7 +168,8 @@ class ToolBatch:
             await self._run_alone(first)
         else:
             await self._run_in_tasks(ready)
-        await self._port.stop_if_aborted()
+        if self._runner.abort.aborted:
+            await self._port.stop_if_aborted()
 
     async def _run_alone(self, state: CallState) -> None:
         self._port.cuttable = True
@@ -226,7 +224,8 @@ class ToolBatch:
 
     async def _call(self, state: CallState) -> None:
         try:
-            await self._runner.execute(state)
+            if state.result is None:  # it may have been cancelled while its task was on the way
+                await self._runner.execute(state)
         finally:
             if state.slots is not None:
                 state.slots.release()
@@ -296,11 +295,13 @@ class ToolBatch:
         state.ended = True
         return self._port.emit(_end_event(state))
 
-    async def _record(self, state: CallState) -> None:
-        message = self._recording = state.message(self._port.now_ms())
-        await self._port.emit(MessageStart(message=message))
-        self._commit(state, message)
-        await self._port.emit(MessageEnd(message=message))
+    async def _record(self, states: Sequence[CallState]) -> None:
+        emit, now_ms = self._port.emit, self._port.now_ms
+        for state in states:
+            message = self._recording = state.message(now_ms())
+            await emit(MessageStart(message=message))
+            self._commit(state, message)
+            await emit(MessageEnd(message=message))
 
     def _commit(self, state: CallState, message: ToolResultMessage) -> None:
         self._recording = None
@@ -337,7 +338,7 @@ class ToolBatch:
             return
         message = self._recording
         if message is None:
-            await self._record(state)
+            await self._record([state])
         else:
             self._commit(state, message)
             await self._port.emit(MessageEnd(message=message))

@@ -82,10 +82,10 @@ class CallState:
         "update",
     )
 
-    def __init__(self, call: ToolCall, index: int = 0) -> None:
+    def __init__(self, call: ToolCall, tool: Tool | None, index: int = 0) -> None:
         self.call = call
         self.index = index
-        self.tool: Tool | None = None
+        self.tool = tool
         self.bound: BoundArguments | None = None
         self.hook_arguments: JsonObject = {}
         self.result: ToolResult | None = None
@@ -141,7 +141,7 @@ class CallState:
 
 @dataclass(slots=True, kw_only=True)
 class ToolRunner:
-    """What the steps of a call need to know of the run they belong to.
+    """What the steps of a call need to know of the run they belong to; one for all its batches.
 
     Attributes:
         tools: that can be run, by name.
@@ -149,7 +149,7 @@ class ToolRunner:
         limiter: of the whole run.
         tool_timeout: seconds for tools that have no timeout of their own.
         abort: after it, no hook is asked and no body is entered.
-        assistant_message: that asks for the calls.
+        assistant_message: that asks for the calls of the batch at hand.
         context: what the run works on, taken anew for each hook.
         cancellable: whether single calls may be cancelled, so that each needs a scope.
         thread_limiter: gives the limiter of worker threads; ``None`` for the library's own.
@@ -160,15 +160,14 @@ class ToolRunner:
     limiter: trio.CapacityLimiter | None
     tool_timeout: float | None
     abort: AbortHandle
-    assistant_message: AssistantMessage
+    assistant_message: AssistantMessage | None
     context: Callable[[], Context]
     cancellable: bool = False
     thread_limiter: Callable[[], trio.CapacityLimiter] | None = None
 
     def bind(self, state: CallState) -> None:
-        """Find the tool and check the arguments. Afterwards the call has a result or can be run, if no hook objects."""
-        call = state.call
-        tool = state.tool = self.tools.get(call.name)
+        """Check tool and arguments. Afterwards the call has a result or can be run, if no hook objects."""
+        call, tool = state.call, state.tool
         if tool is None:
             state.fail(f"Tool {call.name} not found")
             return
@@ -189,6 +188,7 @@ class ToolRunner:
         hook, tool = self.hooks.before_tool_call, state.tool
         assert hook is not None
         assert tool is not None
+        assert self.assistant_message is not None
         details = ToolCallDetails(
             assistant_message=self.assistant_message,
             tool_call=state.call,
@@ -298,6 +298,7 @@ class ToolRunner:
             return ABORTED, True
         hook = self.hooks.after_tool_call
         assert hook is not None
+        assert self.assistant_message is not None
         details = ToolResultDetails(
             assistant_message=self.assistant_message,
             tool_call=state.call,
@@ -361,7 +362,7 @@ class ToolRunner:
         on_update: Callable[[ToolResult], Awaitable[None] | None] | None = None,
     ) -> ToolOutcome:
         """Run one call through all steps in the caller's task; no events, no messages. A checkpoint."""
-        state = CallState(call)
+        state = CallState(call, self.tools.get(call.name))
         await trio.lowlevel.checkpoint_if_cancelled()
         if on_update is not None:
             state.update = _forward_to(on_update)
@@ -384,7 +385,7 @@ class ToolRunner:
 
     def aborted_outcome(self) -> ToolOutcome:
         """The outcome of a nested call that an abort has cut."""
-        state = CallState(ToolCall(id="", name="", arguments={}))
+        state = CallState(ToolCall(id="", name="", arguments={}), None)
         state.interrupt()
         return _outcome(state)
 
