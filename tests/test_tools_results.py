@@ -99,6 +99,11 @@ def test_blocks_and_texts_may_be_mixed() -> None:
         TextContent(text="after"),
     )
     assert result_of(picture).content == (picture,)
+    assert result_of([PNG, "and text", b"more"]).content == (
+        picture,
+        TextContent(text="and text"),
+        TextContent(text="more"),
+    )
 
 
 def test_images_are_known_by_their_first_bytes() -> None:

@@ -29,6 +29,7 @@ logger = logging.getLogger("trio_agent")
 MAX_RESULT_CHARS: Final = 51_200
 """Characters of text that a result may have, unless its tool says otherwise."""
 
+_BLOCK_LIKE: Final = (TextContent, ImageContent, bytes, bytearray, memoryview)
 _NO_OUTPUT: Final = "(no output)"
 _MAGIC: Final = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -144,16 +145,11 @@ class ResultRules:
 
     def _blocks(self, value: object) -> tuple[ToolResultContent, ...] | None:
         # `None` if the value is meant as JSON.
-        if isinstance(value, TextContent | ImageContent):
-            return (value,)
-        if isinstance(value, bytes | bytearray | memoryview):
-            data = bytes(cast("bytes", value))
-            if _image_type(data) is not None:
-                return (image(data),)
-            return (TextContent(text=data.decode(errors="replace")),)
+        if isinstance(value, _BLOCK_LIKE):
+            return (self._block(value),)
         if isinstance(value, list | tuple):
             items = cast("Sequence[object]", value)
-            if any(isinstance(item, TextContent | ImageContent) for item in items):
+            if any(isinstance(item, _BLOCK_LIKE) for item in items):
                 return self._all_blocks(items)
         return None
 
@@ -165,9 +161,12 @@ class ResultRules:
             return item
         if isinstance(item, str):
             return TextContent(text=item)
+        if isinstance(item, bytes | bytearray | memoryview):
+            data = bytes(cast("bytes", item))
+            return TextContent(text=data.decode(errors="replace")) if _image_type(data) is None else image(data)
         raise TypeError(
             f"tool {self.tool_name!r} returned a {type(item).__name__} among content blocks; "
-            "use str, TextContent and ImageContent there, and structured_content for JSON"
+            "use str, bytes, TextContent and ImageContent there, and structured_content for JSON"
         )
 
     def _broken_promise(self, structured: JsonValue) -> ToolResult | None:
