@@ -27,6 +27,7 @@ NAMES: Final = (
     "import_time",
     "transcript",
     "abort",
+    "sse",
 )
 """The benchmarks, in the order in which they run."""
 
