@@ -46,6 +46,8 @@ class _Loopback:
         decoder = WIRE_FORMATS[model.api].decoder(model, timestamp=0)
         async with self._client.stream("GET", self._url) as response, aclosing(_decoded(response, decoder)) as events:
             yield events
+            async for _ in events:  # to the very end, which is what lets a connection be used again
+                pass
 
 
 async def _decoded(response: httpx.Response, decoder: Decoder) -> AsyncGenerator[AssistantMessageEvent]:
