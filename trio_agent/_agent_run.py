@@ -118,6 +118,8 @@ class AgentRun:
 
     async def __aenter__(self) -> AgentRun:
         await trio.lowlevel.checkpoint()
+        if self._active is not None:
+            raise RuntimeError("a run can be entered only once; call agent.run() again for another one")
         self._active = self._claim(self._handle)
         self._stream.open()
         self._nursery_manager = trio.open_nursery()

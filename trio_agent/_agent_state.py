@@ -152,6 +152,7 @@ class Reducer:
 
     Attributes:
         emit: delivers an event, after the state has followed it.
+        finish: finishes a delivery that was cut.
     """
 
     survives_failure = True
@@ -166,6 +167,7 @@ class Reducer:
         self._answer_error: str | None = None
         self.delivery = Delivery(self._reduce)
         self.emit = self.delivery.emit
+        self.finish = self.delivery.finish
 
     def set_messages(self, messages: Sequence[AgentMessage]) -> None:
         """Replace the transcript."""

@@ -49,10 +49,10 @@ async def ask_model(core: RunCore, turn: Turn, stream_fn: StreamFn) -> Assistant
         if core.sink.failure is not None:
             # It came through the stream function, which may have made something else of it.
             raise core.sink.failure from None
+        await core.stop_if_aborted()
         if builder.finished:
             logger.warning("closing a complete answer failed", exc_info=exc)
         else:
-            await core.stop_if_aborted()
             builder.fail("error", describe(exc))
     finally:
         core.cuttable = False

@@ -14,7 +14,7 @@ import trio
 
 from trio_agent._agent_events import AgentEnd, AgentEvent, MessageEnd, MessageStart, TurnEnd
 from trio_agent._answer import final_answer
-from trio_agent._failures import split_cancelled
+from trio_agent._failures import bare, split_cancelled
 from trio_agent._messages import AssistantMessage
 from trio_agent._run_core import RunCore
 from trio_agent._tool_batch import ToolBatch
@@ -41,9 +41,11 @@ async def close(core: RunCore, make_batch: Callable[[AssistantMessage], ToolBatc
     if isinstance(exc, Exception):
         try:
             await _send(core, owed, failures)
-        except trio.Cancelled:  # noqa: ASYNC103  # `exc` goes on, and weighs more
+        except BaseException as stop:  # noqa: BLE001, ASYNC103  # `exc` goes on, and weighs more than a cancellation
             with trio.move_on_after(grace, shield=True):
                 await _send(core, owed, failures)
+            if split_cancelled(stop)[1] is not None:
+                raise bare(stop) from exc
     elif grace > 0:
         with trio.move_on_after(grace, shield=True):
             await _send(core, owed, failures)
@@ -58,6 +60,10 @@ async def close(core: RunCore, make_batch: Callable[[AssistantMessage], ToolBatc
 
 
 async def _send(core: RunCore, owed: deque[AgentEvent], failures: list[Exception]) -> None:
+    try:
+        await core.sink.finish()
+    except Exception as exc:  # noqa: BLE001  # the others are owed all that follows
+        failures.append(exc)
     while owed:
         try:
             await core.emit(owed.popleft())

@@ -5,7 +5,7 @@ watcher when it asks for the next event, or closes. So a watcher's channel alone
 into it is acknowledged: ``_owed`` counts what was handed out and not yet acknowledged.
 
 Nobody misses or gets an event twice when an emit is cut by a cancellation: the listeners whose turn had not come are
-remembered and called by the next emit, and what lies in a channel stays there. Nothing here knows what events mean.
+remembered for ``finish``, and what lies in a channel stays there. Nothing here knows what events mean.
 """
 
 from __future__ import annotations
@@ -252,17 +252,22 @@ class Delivery:
             Exception: of a listener; the others have got the event all the same, and this one gets no more in this run.
                 Several are a group.
         """
-        if self._cut is not None:
-            return self._emit_after_cut(event)
         self._reduce(event)
         return self._deliver(event, self._listeners, self._watchers)
 
-    async def _emit_after_cut(self, event: AgentEvent) -> None:
-        assert self._cut is not None
-        cut, self._cut = self._cut, None
-        await self._deliver(*cut)
-        self._reduce(event)
-        await self._deliver(event, self._listeners, self._watchers)
+    async def finish(self) -> None:
+        """Finish a delivery that was cut, if one was: call the listeners that are left, and wait for the watchers.
+
+        It comes before anything else is sent, and may itself be cut.
+
+        Raises:
+            Exception: of a listener, as from ``emit``.
+        """
+        if self._cut is None:
+            return
+        (event, listeners, watchers), self._cut = self._cut, None
+        await self._deliver(event, listeners, watchers)
+        await self._hand_to((), event)
 
     async def _deliver(
         self, event: AgentEvent, listeners: tuple[Subscription, ...], watchers: tuple[EventStream, ...]

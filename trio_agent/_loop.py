@@ -337,7 +337,8 @@ class Run:
     async def _wind_up_turn(self, turn: Turn) -> None:
         core = self._core
         if turn.message is None:
-            turn.batch = self._batch(await end_answer(core, turn, turn.builder or self._unasked(turn)))
+            builder = turn.builder = turn.builder or self._unasked(turn)
+            turn.batch = self._batch(await end_answer(core, turn, builder))
             core.owes_answer = turn.batch is not None
         if turn.batch is not None:
             await turn.batch.wind_up()

@@ -82,6 +82,13 @@ class Sink(Protocol):
         """Deliver an event; awaiting the result, at once, returns when it has been handled."""
         ...
 
+    def finish(self) -> Awaitable[None]:
+        """Finish a delivery that a cancellation has cut; nothing if there was none. Asked before events are sent again.
+
+        A sink with one handler has nothing to finish: the handler was called, and saw the cancellation.
+        """
+        ...
+
 
 class Inbox(Protocol):
     """Messages that wait to be taken into a run. Synchronous, so that none is ever between two places."""

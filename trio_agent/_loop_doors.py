@@ -50,6 +50,9 @@ class _EmitSink:
     def commit(self, message: AgentMessage, /) -> None:
         """The run keeps its own transcript."""
 
+    async def finish(self) -> None:
+        """There is one handler, and it was called."""
+
     async def emit(self, event: AgentEvent, /) -> None:
         try:
             awaitable = self._emit(event)

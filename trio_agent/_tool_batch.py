@@ -177,15 +177,20 @@ class ToolBatch:
             await _InOwnContext(self._runner.execute(state))
         finally:
             self._port.cuttable = False
+        # A tool may return although it was cut; what it returned is not to be delivered inside the cancelled scope.
+        await self._port.stop_if_aborted()
         await self._end(state)
 
     async def _run_in_tasks(self, ready: list[CallState]) -> None:
-        nursery = await self._tasks.open()
         for segment in _segments(ready):
-            if self._runner.abort.aborted:
+            nursery = await self._tasks.open()
+            if nursery is None or self._runner.abort.aborted:
                 break
             self._start(segment, nursery)
             await self._pump()
+            if not self._runner.abort.aborted and any(state.result is None for state in segment):
+                # A cancellation, or the crash of a tool, has ended these calls and is on its way to this task.
+                await trio.sleep_forever()
 
     def _start(self, segment: list[CallState], nursery: trio.Nursery) -> None:
         # One feeder for each set of limiters: a full one must not hold back calls that are not under it.

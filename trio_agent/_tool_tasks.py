@@ -35,21 +35,30 @@ class ToolTasks:
     async def __aenter__(self) -> Self:
         return self
 
-    async def open(self) -> trio.Nursery:
-        """The nursery for tools. Call it from the task that entered the block. A checkpoint the first time."""
-        if self._nursery is None:
+    async def open(self) -> trio.Nursery | None:
+        """The nursery for tools; ``None`` after an abort. Call it from the task that entered the block.
+
+        A checkpoint the first time. A cancellation may end the host before this task has noticed it; then it does so
+        here.
+        """
+        if self._manager is None:
             self._manager = trio.open_nursery()
             outer = await self._manager.__aenter__()
             self._opened = trio.Event()
             outer.start_soon(self._host, self._opened, name="tools of an agent")
             await self._opened.wait()
-            assert self._nursery is not None
+        if self._nursery is None:
+            await trio.lowlevel.checkpoint()
         return self._nursery
 
     async def _host(self, opened: trio.Event) -> None:
-        async with trio.open_nursery() as self._nursery:
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
             opened.set()
-            await trio.sleep_forever()
+            try:
+                await trio.sleep_forever()
+            finally:
+                self._nursery = None  # from here on it is closed as soon as it is empty
 
     def cancel(self) -> None:
         """Cancel all tools; none can be started after that. Never blocks, no checkpoint."""
@@ -63,7 +72,7 @@ class ToolTasks:
             return
         cancellation: BaseException | None = None
         try:
-            if self._nursery is None and self._opened is not None:
+            if self._opened is not None and not self._opened.is_set():
                 # Cancelled while it was opened; the host is on its way.
                 with trio.CancelScope(shield=True):
                     await self._opened.wait()

@@ -74,7 +74,7 @@ def cancel_everywhere(
     * the transcript is valid (``check_transcript``);
     * the events are well nested and closed (``check_events``), unless the grace for closing events was used up; every
       watcher saw the same events in the same order, and those that were not cancelled saw them all;
-    * after an abort, no request was made, no hook was asked and no tool body was entered;
+    * after an abort, no request was made, no hook was asked, no tool body was entered, and no listener was cut;
     * queued messages are in the transcript or still in their queue, once, in order;
     * the agent can be prompted again, and then all of this holds, too.
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -23,7 +22,8 @@ from trio_agent._messages import AgentMessage, SystemMessage
 from trio_agent._models import Model, StreamOptions
 from trio_agent._stream_events import AssistantMessageEvent
 from trio_agent._stream_fn import StreamFn, get_default_stream_fn
-from trio_agent._tools import Tool
+from trio_agent._tool_body import is_async
+from trio_agent._tool_type import Tool
 from trio_agent._transcript import Context
 
 __all__ = ["Probe"]
@@ -103,7 +103,7 @@ class Probe:
         return dataclasses.replace(hooks, **changes)
 
     def _noting(self, function: Callable[..., Any], what: str) -> Callable[..., Any]:
-        if inspect.iscoroutinefunction(function):
+        if is_async(function):
 
             @functools.wraps(function)
             async def noting(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401

@@ -98,6 +98,7 @@ class Attempt:
         self._recorded: list[AgentEvent] = []
         self._watchers = [_Watcher(f"watcher {i}", body) for i, body in enumerate(scenario.watchers)]
         self._body_log: list[AgentEvent] = []
+        self._cut: list[str] = []
         self._watching = 0
 
     # -- the actions, done by the instrument -------------------------------------------------------------------------
@@ -146,6 +147,9 @@ class Attempt:
         self._probe = Probe(self._agent)
         try:
             with self._guard_scope, self._agent.subscribe(self._recorded.append):
+                if self._watchers:
+                    # Without watchers delivery may be no checkpoint at all, and that is another kind of run.
+                    self._agent.subscribe(self._linger)
                 await self._watch_and_run()
         except BaseException as exc:  # noqa: BLE001, ASYNC103  # it is the outcome of the attempt
             self.problem = self.problem or bare(exc)
@@ -158,6 +162,14 @@ class Attempt:
             self._check(await self._run())
             await self._prompt_again()
             nursery.cancel_scope.cancel()
+
+    async def _linger(self, event: AgentEvent) -> None:
+        try:
+            await trio.lowlevel.checkpoint()
+        except trio.Cancelled:
+            if not self._is_hurried:
+                self._cut.append(type(event).__name__)
+            raise
 
     async def _guard(self) -> None:
         await trio.sleep(self._max_seconds)
@@ -213,15 +225,20 @@ class Attempt:
         self._probe.check_queues()
         if self._probe.late:
             raise AssertionError(f"asked for after the abort: {', '.join(self._probe.late)}")
+        if self._cut:
+            raise AssertionError(f"a listener was cancelled in the middle of {', '.join(self._cut)}")
         check_events(self._recorded, complete=self._is_owed_everything)
         for watcher in self._watchers:
             self._check_log(watcher.name, watcher.log, complete=not watcher.scope.cancel_called)
         self._check_log("the body of the run", self._body_log, complete=False)
 
     @property
+    def _is_hurried(self) -> bool:
+        return bool({"cancel", "interrupt"} & set(self._actions))
+
+    @property
     def _is_owed_everything(self) -> bool:
-        hurried = {"cancel", "interrupt"} & set(self._actions)
-        return not hurried or self.stop_time < self._agent._config.closing_grace
+        return not self._is_hurried or self.stop_time < self._agent._config.closing_grace
 
     def _check_nothing_is_left(self) -> None:
         guard = 1
