@@ -14,7 +14,7 @@ from trio_agent import (
     TurnDecision,
     TurnDetails,
 )
-from trio_agent.lowlevel import LoopConfig, run_agent_loop
+from trio_agent.lowlevel import AbortHandle, LoopConfig, run_agent_loop
 from trio_agent.testing import Answer, ScriptedModel, tool_call
 
 
@@ -139,6 +139,31 @@ async def test_continue_takes_a_follow_up_along() -> None:
     )
 
     assert seen.requests[1] == ["user: go", "assistant[stop]: One.", "user: follow"]
+
+
+@pytest.mark.parametrize("decision", ["end", "continue", None])
+async def test_a_decision_of_a_turn_that_was_aborted_is_ignored(decision: TurnDecision) -> None:
+    scripted = ScriptedModel([Answer(calls=[tool_call("work", "c1")])])
+    abort = AbortHandle()
+    asked: list[str] = []
+
+    async def finish_turn(details: TurnDetails) -> TurnDecision:
+        asked.append(details.message.stop_reason)
+        abort.abort()
+        return decision
+
+    added = await run_agent_loop(
+        [user("go")],
+        Context((), (plain_tool("work"),)),
+        LoopConfig(model=scripted.model, hooks=Hooks(finish_turn=finish_turn)),
+        lambda _event: None,
+        scripted,
+        abort=abort,
+    )
+
+    # The results still wait for an answer, so a turn without content closes the run.
+    assert shorts(added)[-2:] == ["result c1: ok", "assistant[aborted]: "]
+    assert asked == ["toolUse", "aborted"]
 
 
 async def test_another_decision_than_the_three_is_a_type_error_that_names_it() -> None:
