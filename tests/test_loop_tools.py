@@ -248,6 +248,22 @@ async def test_a_limiter_bounds_how_many_bodies_run_at_once(timed: ToolMaker, au
     assert trio.current_time() == 30
 
 
+@pytest.mark.parametrize("own", [2, 8])
+async def test_the_timeout_of_a_tool_wins_over_that_of_the_run(
+    own: float, timed: ToolMaker, autojump_clock: MockClock
+) -> None:
+    seen = await play([calls("slow"), "Done."], tools=[timed("slow", 60, timeout=own)], tool_timeout=5)
+
+    assert seen.transcript[3] == f'error c1: Tool "slow" timed out after {own} s'
+    assert trio.current_time() == own
+
+
+async def test_the_timeout_of_the_run_is_for_tools_without_one(timed: ToolMaker, autojump_clock: MockClock) -> None:
+    seen = await play([calls("slow"), "Done."], tools=[timed("slow", 60)], tool_timeout=5)
+
+    assert seen.transcript[3] == 'error c1: Tool "slow" timed out after 5 s'
+
+
 # -- hooks -------------------------------------------------------------------------------------------------------------
 
 

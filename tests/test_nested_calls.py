@@ -14,6 +14,7 @@ from trio_agent import (
     Context,
     Hooks,
     JsonObject,
+    TextContent,
     Tool,
     ToolCallDetails,
     ToolContext,
@@ -159,15 +160,17 @@ async def test_a_nested_call_under_a_limiter_of_its_own_waits_for_that(autojump_
     assert trio.current_time() == 30
 
 
-async def test_updates_of_a_nested_call_go_to_the_caller_only() -> None:
-    reported: list[Any] = []
+async def test_updates_of_a_nested_call_go_to_its_caller_only_and_only_if_it_asks() -> None:
+    reported: list[ToolResult] = []
 
     async def execute_inner(_arguments: JsonObject, ctx: ToolContext) -> str:
         await ctx.update("half")
         return "inner"
 
     async def execute_outer(_arguments: JsonObject, ctx: ToolContext) -> str:
-        await ctx.call_tool("inner", on_update=lambda partial: reported.append(partial.content))
+        await ctx.call_tool("inner", on_update=reported.append)
+        await ctx.call_tool("inner")
+        await ctx.update("mine")
         return "outer"
 
     seen = await play(
@@ -178,8 +181,8 @@ async def test_updates_of_a_nested_call_go_to_the_caller_only() -> None:
         ],
     )
 
-    assert [block.text for (block,) in reported] == ["half"]
-    assert not any(line.startswith("update") for line in seen.outline)
+    assert [result.content for result in reported] == [(TextContent(text="half"),)]
+    assert [line for line in seen.outline if line.startswith("update")] == ["update c1: mine"]
 
 
 async def test_terminate_of_a_nested_call_is_the_callers_to_use() -> None:
