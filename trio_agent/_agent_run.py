@@ -1,22 +1,12 @@
 """AgentRun: a run of an agent that is watched, as a block that owns it.
 
-The run is a task in a nursery that the block opens; the body of the block is the watcher. Which exception comes out:
-
-* The body raised: that exception, bare. The run is aborted and has settled before; what it raised meanwhile is added as
-  a note, so that nothing is lost and ``except`` clauses around the block see what the body raised.
-* The run raised (a listener, a hook): that exception, bare, when the block is left; also in place of a cancellation of
-  the body, because a real error weighs more.
-* The caller is cancelled: ``Cancelled`` goes on, untouched.
-* ``KeyboardInterrupt`` and its like out of the run's task: that exception, bare, in place of any other.
-
-A nursery wraps what goes through it into groups. So the body's exception does not go through it, and an ordinary
-exception of the run is kept aside instead of being raised in the run's task.
+The run is a task in a nursery that the block opens; the body of the block is the watcher. When the block is left early
+the run is aborted, and in any case it has settled when the block is over. ``_nursery`` says which exception comes out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import final
 
@@ -27,9 +17,9 @@ from trio_agent._agent_events import AgentEvent
 from trio_agent._agent_state import RunResult
 from trio_agent._delivery import EventStream, Place
 from trio_agent._errors import AgentError
-from trio_agent._failures import bare, describe, split_cancelled
 from trio_agent._loop import Run
 from trio_agent._messages import AgentMessage, AssistantMessage
+from trio_agent._nursery import NurseryManager, leave_nursery
 
 __all__ = ["ActiveRun", "AgentRun"]
 
@@ -79,7 +69,7 @@ class AgentRun:
         self._stream = stream
         self._active: ActiveRun | None = None
         self._handle = AbortHandle()
-        self._nursery_manager: AbstractAsyncContextManager[trio.Nursery] | None = None
+        self._nursery_manager: NurseryManager | None = None
         self._result: RunResult | None = None
         self._error: Exception | None = None
 
@@ -149,19 +139,5 @@ class AgentRun:
         assert self._nursery_manager is not None
         self._stream.close()
         self._handle.abort()
-        cancellation: BaseException | None = None
-        try:
-            # Not shielded: the run closes within its own grace, and the nursery waits for no one else.
-            await self._nursery_manager.__aexit__(None, None, None)  # noqa: ASYNC102
-        except BaseException as group:  # noqa: BLE001, ASYNC103  # sorted out below
-            cancellation, crash = split_cancelled(group)
-            if crash is not None:
-                raise bare(crash) from exc  # noqa: ASYNC104
-        if exc is not None and split_cancelled(exc)[1] is not None:
-            if self._error is not None:
-                exc.add_note(f"the run failed, too: {type(self._error).__name__}: {describe(self._error)}")
-            return
-        if self._error is not None:
-            raise self._error
-        if exc is None and cancellation is not None:
-            raise cancellation
+        # Not shielded: the run closes within its own grace, and the nursery waits for no one else.
+        await leave_nursery(self._nursery_manager, exc, lambda: self._error)  # noqa: ASYNC102

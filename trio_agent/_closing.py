@@ -45,7 +45,7 @@ async def close(core: RunCore, make_batch: Callable[[AssistantMessage], ToolBatc
             with trio.move_on_after(grace, shield=True):
                 await _send(core, owed, failures)
             if split_cancelled(stop)[1] is not None:
-                raise bare(stop) from exc
+                raise bare(stop) from exc  # noqa: ASYNC104
     elif grace > 0:
         with trio.move_on_after(grace, shield=True):
             await _send(core, owed, failures)

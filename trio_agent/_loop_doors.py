@@ -6,7 +6,6 @@ The caller's context is never modified; what a run added is what it returns.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TypeAlias, final
 
@@ -16,10 +15,11 @@ from trio_agent._abort import AbortHandle
 from trio_agent._agent_events import AgentEvent, ToolResult
 from trio_agent._clock import timestamp_ms
 from trio_agent._errors import AgentError
-from trio_agent._failures import bare, split_cancelled
+from trio_agent._failures import split_cancelled
 from trio_agent._loop import Run
 from trio_agent._loop_config import LoopConfig
 from trio_agent._messages import AgentMessage, AssistantMessage, ToolCall, Usage
+from trio_agent._nursery import NurseryManager, leave_nursery
 from trio_agent._run_transcript import Pending, tools_by_name
 from trio_agent._stream_fn import StreamFn, get_default_stream_fn
 from trio_agent._tool_call import ToolRunner
@@ -190,9 +190,11 @@ class LoopStream:
         buffer: int,
     ) -> None:
         self._send, self._receive = trio.open_memory_channel[AgentEvent](buffer)
-        self._arguments = (prompts, context, config, self._emit, stream_fn, abort)
-        self._abort = abort
-        self._nursery_manager: AbstractAsyncContextManager[trio.Nursery] | None = None
+        # Of its own, because leaving the block is to stop this run alone.
+        self._abort = AbortHandle()
+        self._callers_abort = abort
+        self._arguments = (prompts, context, config, self._emit, stream_fn, self._abort)
+        self._nursery_manager: NurseryManager | None = None
         self._over = trio.Event()
         self._messages: list[AgentMessage] | None = None
         self._error: Exception | None = None
@@ -206,11 +208,15 @@ class LoopStream:
             return
 
     async def _run(self) -> None:
+        self._callers_abort.add_cut(self._abort.abort)
         try:
+            if self._callers_abort.aborted:
+                self._abort.abort()
             self._messages = await _run(*self._arguments)
         except Exception as exc:  # noqa: BLE001  # raised in the reader
             self._error = exc
         finally:
+            self._callers_abort.remove_cut(self._abort.abort)
             self._send.close()
             self._over.set()
 
@@ -263,20 +269,11 @@ class LoopStream:
         assert self._nursery_manager is not None
         self._receive.close()
         self._abort.abort()
-        cancellation: BaseException | None = None
-        try:
-            # Not shielded: the run closes within its own grace, and the nursery waits for no one else.
-            await self._nursery_manager.__aexit__(None, None, None)  # noqa: ASYNC102
-        except BaseException as group:  # noqa: BLE001, ASYNC103  # sorted out below
-            cancellation, crash = split_cancelled(group)
-            if crash is not None:
-                raise bare(crash) from exc  # noqa: ASYNC104
-        if exc is not None and split_cancelled(exc)[1] is not None:
-            return
-        if not self._raised:
-            self._raise_error()
-        if exc is None and cancellation is not None:
-            raise cancellation
+        # Not shielded: the run closes within its own grace, and the nursery waits for no one else.
+        await leave_nursery(self._nursery_manager, exc, self._unreported_error)  # noqa: ASYNC102
+
+    def _unreported_error(self) -> Exception | None:
+        return None if self._raised else self._error
 
 
 async def run_tool_call(

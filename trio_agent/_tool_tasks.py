@@ -7,28 +7,23 @@ costs three scheduler passes a run instead of three a batch.
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Self
 
 import trio
 
-from trio_agent._failures import bare, split_cancelled
+from trio_agent._nursery import NurseryManager, leave_nursery
 
 __all__ = ["ToolTasks"]
 
 
 class ToolTasks:
-    """An async context manager around a run. On leaving, all tools are cancelled and waited for.
-
-    Which exception leaves: one of a tool's task that is no ``Exception``, such as ``KeyboardInterrupt``; else that of
-    the body, unless it is a cancellation that a crash of a tool caused.
-    """
+    """An async context manager around a run. On leaving, all tools are cancelled and waited for."""
 
     __slots__ = ("_manager", "_nursery", "_opened")
 
     def __init__(self) -> None:
-        self._manager: AbstractAsyncContextManager[trio.Nursery] | None = None
+        self._manager: NurseryManager | None = None
         self._nursery: trio.Nursery | None = None
         self._opened: trio.Event | None = None
 
@@ -70,18 +65,10 @@ class ToolTasks:
     ) -> None:
         if self._manager is None:
             return
-        cancellation: BaseException | None = None
-        try:
-            if self._opened is not None and not self._opened.is_set():
-                # Cancelled while it was opened; the host is on its way.
-                with trio.CancelScope(shield=True):
-                    await self._opened.wait()
-            self.cancel()
-            # Not shielded, nor need it be: the tools are cancelled, and it waits for no one else.
-            await self._manager.__aexit__(None, None, None)  # noqa: ASYNC102
-        except BaseException as group:  # noqa: BLE001, ASYNC103  # sorted out below
-            cancellation, crash = split_cancelled(group)
-            if crash is not None:
-                raise bare(crash) from exc  # noqa: ASYNC104
-        if exc is None and cancellation is not None:
-            raise cancellation
+        if self._opened is not None and not self._opened.is_set():
+            # Cancelled while it was opened; the host is on its way.
+            with trio.CancelScope(shield=True):
+                await self._opened.wait()  # noqa: ASYNC102
+        self.cancel()
+        # Not shielded, nor need it be: the tools are cancelled, and it waits for no one else.
+        await leave_nursery(self._manager, exc)  # noqa: ASYNC102
