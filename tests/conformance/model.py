@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -89,7 +89,7 @@ class Answer:
                 return event
 
     @contextlib.contextmanager
-    def _abort_rule(self) -> Iterator[None]:
+    def _abort_rule(self) -> Generator[None]:
         if self._on_abort == "ignore":
             with trio.CancelScope(shield=True):
                 yield

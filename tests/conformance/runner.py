@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, Final
 
 import pytest
@@ -41,7 +41,7 @@ def observe(script: JsonObject, *, seed: int, watched: bool = False) -> JsonObje
 
 
 @contextlib.contextmanager
-def scheduled_by(seed: int) -> Iterator[None]:
+def scheduled_by(seed: int) -> Generator[None]:
     """Let Trio shuffle each batch of tasks with this seed."""
     before = trio_run._r.getstate()
     with pytest.MonkeyPatch.context() as patch:
