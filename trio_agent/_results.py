@@ -29,7 +29,7 @@ logger = logging.getLogger("trio_agent")
 MAX_RESULT_CHARS: Final = 51_200
 """Characters of text that a result may have, unless its tool says otherwise."""
 
-_BLOCK_LIKE: Final = (TextContent, ImageContent, bytes, bytearray, memoryview)
+_BLOCK_LIKE: Final[tuple[type, ...]] = (TextContent, ImageContent, bytes, bytearray, memoryview)
 _NO_OUTPUT: Final = "(no output)"
 _MAGIC: Final = {
     b"\x89PNG\r\n\x1a\n": "image/png",
