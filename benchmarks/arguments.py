@@ -2,8 +2,8 @@
 
 Unit: microseconds a call, of ``tool.bind`` with arguments that fit, as nearly all do. Beside it, for tools made of a
 function: ``msgspec.convert`` to a Struct of the same fields. For tools made of a JSON Schema: the validator of
-``jsonschema`` for the same schema, made once. Two sets of arguments, by the number of their values: a small one of
-three, and a nested one of thirty-one in five edits.
+``jsonschema`` for the same schema, made once. Flat arguments are three values; nested ones have as many edits as the
+size says, of six values each.
 
 Not shown: arguments that must be coerced or are refused, which cost a validator and more; the reading of their text.
 """
@@ -62,25 +62,27 @@ async def _execute(arguments: JsonObject, ctx: ToolContext) -> None: ...
 
 
 _EDIT: JsonObject = {"old": "a", "new": "b", "lines": {"start": 1, "end": 4}, "mode": "all", "count": 3}
-_SETS: tuple[tuple[Tool, type[msgspec.Struct], JsonObject, int], ...] = (
-    (small, _Small, {"path": "a/b.py", "limit": 100, "ratio": 0.5}, 3),
-    (nested, _Nested, {"path": "a/b.py", "edits": [_EDIT] * 5}, 31),
-)
+
+
+def _sets(plan: Plan) -> Iterable[tuple[str, int, Tool, type[msgspec.Struct], JsonObject]]:
+    yield "flat", 1, small, _Small, {"path": "a/b.py", "limit": 100, "ratio": 0.5}
+    for edits in plan.sizes(5):
+        yield "nested", edits, nested, _Nested, {"path": "a/b.py", "edits": [_EDIT] * edits}
 
 
 def cases(plan: Plan) -> Iterable[Case]:
-    for made, struct, arguments, size in _SETS:
+    for name, size, made, struct, arguments in _sets(plan):
         yield Case(
-            series="function",
+            series=f"function, {name}",
             size=size,
             ours=timed(partial(made.bind, arguments), plan.clock),
             bare=timed(partial(msgspec.convert, arguments, struct), plan.clock),
         )
-    for made, _, arguments, size in _SETS:
+    for name, size, made, _, arguments in _sets(plan):
         by_schema = Tool(name=made.name, parameters=made.parameters, execute=_execute)
         validator: Any = jsonschema.Draft202012Validator(made.parameters)
         yield Case(
-            series="schema",
+            series=f"schema, {name}",
             size=size,
             ours=timed(partial(by_schema.bind, arguments), plan.clock),
             bare=timed(partial(validator.is_valid, arguments), plan.clock),
