@@ -146,7 +146,8 @@ class ResultRules:
     def _blocks(self, value: object) -> tuple[ToolResultContent, ...] | None:
         # `None` if the value is meant as JSON.
         if isinstance(value, _BLOCK_LIKE):
-            return self._all_blocks([value])
+            alone: list[object] = [value]
+            return self._all_blocks(alone)
         if isinstance(value, list | tuple):
             items = cast("Sequence[object]", value)
             if any(isinstance(item, _BLOCK_LIKE) for item in items):
