@@ -21,6 +21,7 @@ NAMES: Final = (
     "waiting_tools",
     "turns",
     "deltas",
+    "arguments",
     "tool_arguments",
     "agents",
     "agent_memory",

@@ -86,6 +86,30 @@ def test_arguments_that_are_no_object_are_refused(value: Any) -> None:
         bound({"type": "object"}, value)
 
 
+def test_arguments_that_are_nested_too_deeply_are_refused() -> None:
+    @tool
+    async def f(a: list[Any]) -> None: ...
+
+    nested: list[Any] = []
+    for _ in range(100_000):
+        nested = [nested]
+
+    with pytest.raises(ToolArgumentsError, match="nested too deeply"):
+        f.bind({"a": nested})
+    with pytest.raises(ToolArgumentsError, match="nested too deeply"):
+        bound(LIST, {"edits": nested})
+
+
+def test_no_more_of_the_arguments_is_written_than_is_shown() -> None:
+    numbers = range(1_000_000)
+
+    with pytest.raises(ToolArgumentsError) as raised:
+        bound({"type": "object", "properties": {"n": {"type": "null"}}}, {"n": list(numbers)})
+
+    assert len(str(raised.value)) <= 1500
+    assert str(raised.value).endswith("... (shortened)")
+
+
 @dataclass
 class Edit:
     old: str

@@ -121,6 +121,17 @@ def test_classes_defined_beside_the_function_are_found() -> None:
     assert with_options.parameters == bare.parameters
 
 
+def test_a_tool_named_like_a_type_does_not_stand_for_it() -> None:
+    class Files:
+        @tool
+        async def list(self, where: str) -> None: ...
+
+        @tool
+        async def remove(self, paths: list[str]) -> None: ...  # type: ignore[valid-type]
+
+    assert Files.remove.parameters["properties"]["paths"] == {"type": "array", "items": {"type": "string"}}
+
+
 def test_what_a_partial_has_filled_in_is_not_shown_to_the_model() -> None:
     async def search(key: str, query: str, limit: int = 10) -> str:
         return f"{key} {query} {limit}"

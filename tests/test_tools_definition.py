@@ -4,7 +4,7 @@ import functools
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 import trio
@@ -71,12 +71,12 @@ async def test_a_tool_can_be_called_like_its_function() -> None:
     async def add(a: int, b: int = 1) -> int:
         return a + b
 
-    @tool
+    @tool(label="Double")
     def double(a: int) -> int:
         return 2 * a
 
-    assert await add(1, b=2) == 3
-    assert double(2) == 4
+    assert assert_type(await add(1, b=2), int) == 3
+    assert assert_type(double(2), int) == 4
     assert await Tool(name="t", parameters=SCHEMA, execute=execute)({}, None) == "done"  # type: ignore[arg-type]
 
 

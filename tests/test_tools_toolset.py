@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 import trio
@@ -78,7 +78,7 @@ async def test_objects_do_not_share_state_but_share_declarations() -> None:
 async def test_a_method_can_be_called_as_such() -> None:
     notes = Notes("Ada")
 
-    assert await notes.write("a") == "noted for Ada"
+    assert assert_type(await notes.write("a"), str) == "noted for Ada"
     assert await run(notes.write, text="b") == "noted for Ada"
     assert notes.written == ["a", "b"]
 

@@ -120,7 +120,7 @@ def non_finite(value: JsonValue, path: tuple[str | int, ...] = ()) -> tuple[str 
     else:
         return None
     for key, item in items:
-        if isinstance(item, dict | list | float) and (found := non_finite(item, (*path, key))) is not None:
+        if isinstance(item, (dict, list, float)) and (found := non_finite(item, (*path, key))) is not None:
             return found
     return None
 

@@ -29,7 +29,7 @@ logger = logging.getLogger("trio_agent")
 MAX_RESULT_CHARS: Final = 51_200
 """Characters of text that a result may have, unless its tool says otherwise."""
 
-_BLOCK_LIKE: Final = (TextContent, ImageContent, bytes, bytearray, memoryview)
+_BLOCK_LIKE: Final[tuple[type, ...]] = (TextContent, ImageContent, bytes, bytearray, memoryview)
 _NO_OUTPUT: Final = "(no output)"
 _MAGIC: Final = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -146,7 +146,8 @@ class ResultRules:
     def _blocks(self, value: object) -> tuple[ToolResultContent, ...] | None:
         # `None` if the value is meant as JSON.
         if isinstance(value, _BLOCK_LIKE):
-            return (self._block(cast("object", value)),)
+            alone: list[object] = [value]
+            return self._all_blocks(alone)
         if isinstance(value, list | tuple):
             items = cast("Sequence[object]", value)
             if any(isinstance(item, _BLOCK_LIKE) for item in items):

@@ -112,7 +112,7 @@ class SignatureArguments:
             def bind_plain(arguments: JsonObject) -> BoundArguments:
                 try:
                     return BoundArguments(arguments, convert_plain(arguments, struct))
-                except msgspec.ValidationError:
+                except (msgspec.ValidationError, RecursionError):
                     return bind_coerced(tool_name, arguments)
 
             return bind_plain
@@ -120,21 +120,24 @@ class SignatureArguments:
         def bind(arguments: JsonObject) -> BoundArguments:
             try:
                 return BoundArguments(arguments, convert(arguments))
-            except msgspec.ValidationError:
+            except (msgspec.ValidationError, RecursionError):
                 return bind_coerced(tool_name, arguments)
 
         return bind
 
     def _bind_coerced(self, tool_name: str, arguments: JsonObject) -> BoundArguments:
         given = _as_object(tool_name, arguments)
-        coerced = Coercer(self.schema, self._checker.fits).coerce(given)
         try:
-            value = msgspec.convert(coerced, self._struct) if self._convert is None else self._convert(coerced)
-            return BoundArguments(coerced, value)
-        except msgspec.ValidationError as exc:
-            # The schema tells all that is wrong, msgspec only the first; but some rules the schema cannot express.
-            problems = self._checker.problems(coerced) or [reworded(exc)]
-            raise ToolArgumentsError(_failure(tool_name, problems, arguments)) from None
+            coerced = Coercer(self.schema, self._checker.fits).coerce(given)
+            try:
+                value = msgspec.convert(coerced, self._struct) if self._convert is None else self._convert(coerced)
+            except msgspec.ValidationError as exc:
+                # The schema tells all that is wrong, msgspec only the first; but not all rules are in the schema.
+                problems = self._checker.problems(coerced) or [reworded(exc)]
+                raise ToolArgumentsError(_failure(tool_name, problems, arguments)) from None
+        except RecursionError:
+            raise _too_deep(tool_name) from None
+        return BoundArguments(coerced, value)
 
 
 def _converter(struct: type[msgspec.Struct]) -> Callable[[JsonObject], msgspec.Struct] | None:
@@ -181,11 +184,7 @@ def _field(parameter: Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
     if parameter.default is NO_DEFAULT:
         return parameter.name, annotation
     # Through a factory, so that the function gets the very object that it declared, mutable or not.
-    return (
-        parameter.name,
-        parameter.annotation,
-        msgspec.field(default_factory=functools.partial(_same, parameter.default)),
-    )
+    return parameter.name, annotation, msgspec.field(default_factory=functools.partial(_same, parameter.default))
 
 
 def _same(value: Any) -> Any:  # noqa: ANN401
@@ -225,7 +224,14 @@ class SchemaArguments:
 
     def binder(self, tool_name: str) -> Binder:
         """See ``Arguments.binder``."""
-        return functools.partial(self._bind, tool_name)
+
+        def bind(arguments: JsonObject) -> BoundArguments:
+            try:
+                return self._bind(tool_name, arguments)
+            except RecursionError:
+                raise _too_deep(tool_name) from None
+
+        return bind
 
     def _bind(self, tool_name: str, arguments: JsonObject) -> BoundArguments:
         fitting = _as_object(tool_name, arguments)
@@ -243,7 +249,11 @@ def _has_whole_float(value: JsonValue) -> bool:
     if isinstance(value, float):
         return value.is_integer()
     items = value.values() if is_object(value) else value if is_array(value) else ()
-    return any(_has_whole_float(item) for item in items if isinstance(item, dict | list | float))
+    return any(isinstance(item, (dict, list, float)) and _has_whole_float(item) for item in items)
+
+
+def _too_deep(tool_name: str) -> ToolArgumentsError:
+    return ToolArgumentsError(_failure(tool_name, ["root: the arguments are nested too deeply"], "[...]"))
 
 
 def _as_object(tool_name: str, arguments: JsonValue) -> JsonObject:
@@ -266,11 +276,19 @@ def _failure(tool_name: str, problems: list[str], arguments: JsonValue) -> str:
             break
         lines.append(line)
     head = f'Validation failed for tool "{tool_name}":\n' + "\n".join(lines) + "\n\nReceived arguments:\n"
-    return clean_text(head + shortened(_shown(arguments), _LONGEST_FAILURE - len(head)))
+    return clean_text(head + _shown(arguments, _LONGEST_FAILURE - len(head)))
 
 
-def _shown(arguments: JsonValue) -> str:
+def _shown(arguments: JsonValue, most: int) -> str:
+    # No more of them is written than is shown.
+    written: list[str] = []
+    length = 0
     try:
-        return json.dumps(arguments, indent=2, ensure_ascii=False, default=repr)
-    except (ValueError, RecursionError):
-        return "(cannot be shown)"
+        for part in json.JSONEncoder(indent=2, ensure_ascii=False, default=repr).iterencode(arguments):
+            written.append(part)
+            length += len(part)
+            if length > most:
+                break
+    except ValueError:  # an integer of more digits than Python writes
+        return "(they cannot be shown)"
+    return shortened("".join(written), most)

@@ -17,10 +17,10 @@ def clean_text(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of a bounded length, a note on what is missing included."""
+    """A text of a bounded length, with a note if something of it is missing."""
     if len(text) <= most:
         return text
-    note = f"... ({len(text)} characters in all)"
+    note = "... (shortened)"
     return text[: max(0, most - len(note))] + note
 
 

@@ -10,6 +10,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from types import FrameType, FunctionType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 import trio
@@ -70,12 +71,19 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     """
     if isinstance(function, str):
         raise ToolDefinitionError(f"the name of a tool is an option; write @tool(name={function!r})")
-    frame = inspect.currentframe()
-    # For classes that are defined beside the function, inside another one.
-    local_names = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
+    local_names = _names_beside(inspect.currentframe())
     if function is not None:
         return _tool_of(function, local_names, **options)
     return functools.partial(_tool_of, local_names=local_names, **options)
+
+
+def _names_beside(frame: FrameType | None) -> dict[str, Any]:
+    # What annotations may mean beside globals: classes defined next to the function, inside another one or a class. But
+    # a tool or method named `list` is not what `list[str]` means.
+    around = frame.f_back if frame is not None else None
+    if around is None or around.f_locals is around.f_globals:
+        return {}
+    return {name: value for name, value in around.f_locals.items() if not isinstance(value, Tool | FunctionType)}
 
 
 def _tool_of(
