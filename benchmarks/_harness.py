@@ -195,12 +195,15 @@ def timed(work: Callable[[], object], clock: Clock) -> Measure:
     return measure
 
 
-def fresh_process(*arguments: str, environment: Mapping[str, str] | None = None) -> float:
-    """Run Python with arguments in a process of its own, and read the number that it prints.
+def fresh_process(*arguments: str, environment: Mapping[str, str] | None = None) -> str:
+    """Run Python with arguments in a process of its own.
 
     Args:
         *arguments: of the interpreter.
         environment: of the process; ``None`` for ours.
+
+    Returns:
+        What it printed.
 
     Raises:
         RuntimeError: it failed; the text is what it said.
@@ -210,7 +213,7 @@ def fresh_process(*arguments: str, environment: Mapping[str, str] | None = None)
     )
     if done.returncode:
         raise RuntimeError(f"python {' '.join(arguments)} failed:\n{done.stderr}")
-    return float(done.stdout)
+    return done.stdout
 
 
 def run_benchmark(benchmark: Benchmark, plan: Plan, progress: Callable[[str], None]) -> Iterator[Row]:
