@@ -105,14 +105,13 @@ class Plan:
 
     rounds: int = 11
     seconds: float = 0.05
-    max_size: int | None = None
+    max_size: int = 10_000
     collect: bool = True
     clock: Clock = _FINE_CLOCK
 
     def sizes(self, *sizes: int) -> list[int]:
         """The sizes within the bound; what is larger becomes the bound itself."""
-        bound = math.inf if self.max_size is None else self.max_size
-        return sorted({int(min(size, bound)) for size in sizes})
+        return sorted({min(size, self.max_size) for size in sizes})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

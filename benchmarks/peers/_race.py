@@ -85,15 +85,13 @@ def race(plan: Plan, progress: Callable[[str], None]) -> tuple[list[Row], list[s
 
 
 def _ask(contender: Contender, plan: Plan) -> dict[str, float]:
-    bound = plan.max_size or max(QUESTIONS.values())
-    answer: dict[str, float] = json.loads(
-        fresh_process("-m", f"benchmarks.peers.{contender.module}", str(bound), plan.clock.__name__)
-    )
+    module = f"benchmarks.peers.{contender.module}"
+    answer: dict[str, float] = json.loads(fresh_process("-m", module, str(plan.max_size), plan.clock.__name__))
     return answer
 
 
 def _row(question: str, label: str, plan: Plan, rounds: list[dict[str, float]], bare: list[dict[str, float]]) -> Row:
-    size = QUESTIONS[question] if plan.max_size is None else min(QUESTIONS[question], plan.max_size)
+    size = min(QUESTIONS[question], plan.max_size)
     costs = [costs[question] * 1e6 / size for costs in rounds]
     by_hand = [costs[question] * 1e6 / size for costs in bare]
     return Row(
