@@ -48,21 +48,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plan = _plan(options)
     names: Sequence[str] = options.names or NAMES
     for name in names:
-        if name not in NAMES:
-            parser.error(f"there is no benchmark {name!r}; there are: {', '.join(NAMES)}")
+        if name not in (*NAMES, "peers"):
+            parser.error(f"there is no benchmark {name!r}; there are: {', '.join(NAMES)}, peers")
     progress = Progress(len(names))
     _print_environment(plan)
     rows: list[Row] = []
-    benchmarks = [load(name) for name in names]
-    for benchmark, about in benchmarks:
-        measured = list(run_benchmark(benchmark, plan, progress))
+    for name in names:
+        measure = _peers if name == "peers" else _benchmark
+        rows += measure(name, plan, progress)
         progress.step()
-        progress.clear()
-        print(f"\n{benchmark.name}: {about}\n")
-        print(table(measured))
-        for line in growth_lines(benchmark, measured):
-            print(line)
-        rows += measured
     if options.json is not None:
         options.json.write_bytes(to_json(rows, plan))
     if options.plot is not None:
@@ -73,15 +67,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _benchmark(name: str, plan: Plan, progress: Progress) -> list[Row]:
+    benchmark, about = load(name)
+    rows = list(run_benchmark(benchmark, plan, progress))
+    progress.clear()
+    print(f"\n{name}: {about}\n\n{table(rows)}")
+    for line in growth_lines(benchmark, rows):
+        print(line)
+    return rows
+
+
+def _peers(name: str, plan: Plan, progress: Progress) -> list[Row]:
+    from benchmarks.peers import _race
+
+    rows, notes = _race.race(plan, progress)
+    progress.clear()
+    print(f"\n{name}: {_race.__doc__}")
+    for question in dict.fromkeys(row.benchmark for row in rows):
+        print(f"{question}\n{table([row for row in rows if row.benchmark == question], 'cost')}\n")
+    for note in notes:
+        print(note)
+    return rows
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure trio_agent beside the same work written by hand on bare Trio, in turn and in one process.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure: {', '.join(NAMES)}; else all")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"what to measure, or else all: {', '.join(NAMES)}; or: peers"
+    )
     parser.add_argument("--quick", action="store_true", help="3 short rounds, sizes of at most 1000")
     parser.add_argument("--rounds", type=_positive, help="how often each side is measured")
-    parser.add_argument("--max-size", type=_positive, help="bound on the sizes")
+    parser.add_argument(
+        "--max-size", type=_positive, help="bound on the sizes; with 100000, some go beyond the usual 10000"
+    )
     parser.add_argument("--no-gc", action="store_true", help="measure with the garbage collector off")
     parser.add_argument("--wall", action="store_true", help="time work by the clock on the wall, not the processor's")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
@@ -109,7 +130,7 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 def _print_environment(plan: Plan) -> None:
     facts = environment(plan)
-    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items() if number)
     print(f"{facts['implementation']} {facts['python']}, {versions}")
     print(f"{facts['platform']}, {facts['cores']} cores; {facts['date']}")
     print(f"{plan.rounds} rounds, medians, {facts['clock']} time; garbage collector {facts['gc']}, run before each")

@@ -105,14 +105,13 @@ class Plan:
 
     rounds: int = 11
     seconds: float = 0.05
-    max_size: int | None = None
+    max_size: int = 10_000
     collect: bool = True
     clock: Clock = _FINE_CLOCK
 
     def sizes(self, *sizes: int) -> list[int]:
         """The sizes within the bound; what is larger becomes the bound itself."""
-        bound = math.inf if self.max_size is None else self.max_size
-        return sorted({int(min(size, bound)) for size in sizes})
+        return sorted({min(size, self.max_size) for size in sizes})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,12 +194,15 @@ def timed(work: Callable[[], object], clock: Clock) -> Measure:
     return measure
 
 
-def fresh_process(*arguments: str, environment: Mapping[str, str] | None = None) -> float:
-    """Run Python with arguments in a process of its own, and read the number that it prints.
+def fresh_process(*arguments: str, environment: Mapping[str, str] | None = None) -> str:
+    """Run Python with arguments in a process of its own.
 
     Args:
         *arguments: of the interpreter.
         environment: of the process; ``None`` for ours.
+
+    Returns:
+        What it printed.
 
     Raises:
         RuntimeError: it failed; the text is what it said.
@@ -210,7 +212,7 @@ def fresh_process(*arguments: str, environment: Mapping[str, str] | None = None)
     )
     if done.returncode:
         raise RuntimeError(f"python {' '.join(arguments)} failed:\n{done.stderr}")
-    return float(done.stdout)
+    return done.stdout
 
 
 def run_benchmark(benchmark: Benchmark, plan: Plan, progress: Callable[[str], None]) -> Iterator[Row]:

@@ -16,7 +16,7 @@ import msgspec
 from benchmarks._harness import Benchmark, Plan, Row, growth
 from trio_agent import JsonObject
 
-__all__ = ["Progress", "environment", "growth_lines", "table", "to_json"]
+__all__ = ["Progress", "environment", "growth_lines", "package_version", "table", "to_json"]
 
 _PACKAGES = ("trio-agent", "trio", "msgspec", "httpx", "jsonschema")
 
@@ -44,9 +44,14 @@ def package_version(name: str) -> str | None:
         return None
 
 
-def table(rows: Iterable[Row]) -> str:
-    """A table of the rows of one benchmark; the last two columns are the quartiles of the ratio."""
-    lines = [("", "size", "ours", "bare", "ratio", "middle half")]
+def table(rows: Iterable[Row], ours: str = "ours") -> str:
+    """A table of the rows of one benchmark; the last column is the quartiles of the ratio.
+
+    Args:
+        rows: to show.
+        ours: whose cost is beside that of bare Trio.
+    """
+    lines = [("", "size", ours, "bare", "ratio", "middle half")]
     unit = ""
     for row in rows:
         unit = row.unit

@@ -83,7 +83,7 @@ async def bare_channel(clock: Clock, answer: Answer, text: str) -> float:
 
 
 def cases(plan: Plan) -> Iterable[Case]:
-    for size in plan.sizes(100, 1000, 10_000):
+    for size in plan.sizes(100, 1000, 10_000, 100_000):
         work = (text_answer(["word "] * size), "word " * size)
         for series, ours, bare in (("listener", listened, bare_listened), ("watched", watched, bare_channel)):
             yield Case(

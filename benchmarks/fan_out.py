@@ -91,7 +91,7 @@ async def bare(clock: Clock, size: int) -> float:
 
 
 def cases(plan: Plan) -> Iterable[Case]:
-    for size in plan.sizes(1, 100, 1000, 10_000):
+    for size in plan.sizes(1, 10, 100, 1000, 10_000, 100_000):
         yield _case(plan, "listener", size, listened, calls_answer(calls(size)))
     for size in plan.sizes(1000):
         yield _case(plan, "watched", size, watched, calls_answer(calls(size)))

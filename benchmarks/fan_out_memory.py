@@ -63,7 +63,7 @@ async def _peak_of(side: str, size: int) -> float:
 
 
 def _measure(side: str, size: int, times: int) -> float:
-    return sum(fresh_process("-m", "benchmarks.fan_out_memory", side, str(size)) for _ in range(times))
+    return sum(float(fresh_process("-m", "benchmarks.fan_out_memory", side, str(size))) for _ in range(times))
 
 
 def cases(plan: Plan) -> Iterable[Case]:

@@ -27,7 +27,7 @@ print(perf_counter() - started)
 
 def _import(environment: dict[str, str], modules: str, times: int) -> float:
     program = _PROGRAM.format(modules=modules)
-    return sum(fresh_process("-c", program, environment=environment) for _ in range(times))
+    return sum(float(fresh_process("-c", program, environment=environment)) for _ in range(times))
 
 
 def cases(plan: Plan) -> Iterable[Case]:

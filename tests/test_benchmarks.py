@@ -12,6 +12,7 @@ import pytest
 from benchmarks.__main__ import NAMES, load, main
 from benchmarks._harness import Benchmark, Case, Plan, Spread, Unit, growth, run_benchmark
 from benchmarks._report import Progress, growth_lines, table
+from benchmarks.peers._race import CONTENDERS, race
 
 TINY = Plan(rounds=1, seconds=0, max_size=3)
 
@@ -37,6 +38,16 @@ def test_benchmark_gives_rows(name: str) -> None:
     assert question.endswith("?")
     assert "\nUnit: " in rest
     assert "\nNot shown: " in rest
+
+
+def test_race_has_a_row_for_each_question_and_says_who_is_missing() -> None:
+    rows, notes = race(TINY, silent)
+
+    ours = [row for row in rows if row.series.startswith("trio-agent")]
+    assert [row.benchmark for row in ours] == ["peers fan_out", "peers turns", "peers deltas", "peers agents"]
+    taking_part = {row.series.split()[0] for row in rows}
+    for contender in CONTENDERS:
+        assert (contender.package in taking_part) != any(contender.package in note for note in notes)
 
 
 def test_command_prints_a_table_and_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,7 +95,7 @@ async def counted(
     agent = Agent(scripted.model, tools=[look_up], stream_fn=scripted, limiter=limiter)
     counter = Counter()
 
-    async def listener(event: AgentEvent) -> None:
+    def listener(event: AgentEvent) -> None:
         counter.events += 1
 
     trio.lowlevel.add_instrument(counter)
