@@ -28,7 +28,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("_json_values", "_keywords", "_output", "_results"),
     ),
     # The lowest layer on Trio, so what everybody above needs of Trio is here, too.
-    "model boundary": ("_clock", "_failures", "_nursery", "_stream_fn", "providers"),
+    "model boundary": ("_clock", "_failures", "_middleware", "_nursery", "_stream_fn", "providers"),
     "tools and hooks": (
         *("_hooks", "_tool_body", "_tool_context", "_tool_type", "_tools", "_toolset"),
         *("_abort", "_slots", "_tool_call"),

@@ -34,9 +34,16 @@ from trio_agent._delivery import Listener as Listener
 from trio_agent._delivery import Subscription as Subscription
 from trio_agent._errors import AgentBusyError as AgentBusyError
 from trio_agent._errors import AgentError as AgentError
+from trio_agent._errors import ContextOverflowError as ContextOverflowError
 from trio_agent._errors import DeadlockError as DeadlockError
+from trio_agent._errors import MissingKeyError as MissingKeyError
+from trio_agent._errors import ModelConnectionError as ModelConnectionError
 from trio_agent._errors import ModelError as ModelError
+from trio_agent._errors import ModelHTTPError as ModelHTTPError
+from trio_agent._errors import ModelTimeoutError as ModelTimeoutError
+from trio_agent._errors import OverloadedError as OverloadedError
 from trio_agent._errors import ProtocolError as ProtocolError
+from trio_agent._errors import RateLimitError as RateLimitError
 from trio_agent._errors import RemoteProtocolError as RemoteProtocolError
 from trio_agent._errors import ToolArgumentsError as ToolArgumentsError
 from trio_agent._errors import ToolDefinitionError as ToolDefinitionError
@@ -75,6 +82,10 @@ from trio_agent._messages import UnknownMessage as UnknownMessage
 from trio_agent._messages import Usage as Usage
 from trio_agent._messages import UserContent as UserContent
 from trio_agent._messages import UserMessage as UserMessage
+from trio_agent._middleware import RetryDetails as RetryDetails
+from trio_agent._middleware import with_fallback as with_fallback
+from trio_agent._middleware import with_limiter as with_limiter
+from trio_agent._middleware import with_retries as with_retries
 from trio_agent._models import CacheRetention as CacheRetention
 from trio_agent._models import CostTier as CostTier
 from trio_agent._models import Model as Model
@@ -83,6 +94,7 @@ from trio_agent._models import PromptCache as PromptCache
 from trio_agent._models import StreamOptions as StreamOptions
 from trio_agent._models import ThinkingLevel as ThinkingLevel
 from trio_agent._queues import QueueMode as QueueMode
+from trio_agent._retry import RetryPolicy as RetryPolicy
 from trio_agent._stream_events import AssistantMessageEvent as AssistantMessageEvent
 from trio_agent._stream_events import StreamDone as StreamDone
 from trio_agent._stream_events import StreamError as StreamError

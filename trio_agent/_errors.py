@@ -7,19 +7,40 @@
   + ProtocolError
     - RemoteProtocolError  a model's stream made a move the protocol does not know
   + ModelError             a model did not answer; also ``RunResult.raise_for_error()``
+    - MissingKeyError      there is no usable key for the provider
+    - ModelConnectionError no connection, or it broke before the answer began
+      * ModelTimeoutError  the server was silent for too long
+    - ModelHTTPError       the server answered with an error status
+      * RateLimitError
+      * OverloadedError
+      * ContextOverflowError
   + ToolError              raised by a tool: a polite failure, whose text the model gets
     - ToolArgumentsError   arguments that do not fit a tool's schema
   + ToolDefinitionError    a function, class or schema that cannot be a tool
 
-A tool's or a model's failure is data in the transcript and never ends a run. This module knows no other.
+A tool's or a model's failure is data in the transcript and never ends a run. No text holds a key. This module knows no
+other.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Self
 
 __all__ = [
     "AgentBusyError",
     "AgentError",
+    "ContextOverflowError",
     "DeadlockError",
+    "MissingKeyError",
+    "ModelConnectionError",
     "ModelError",
+    "ModelHTTPError",
+    "ModelTimeoutError",
+    "OverloadedError",
     "ProtocolError",
+    "RateLimitError",
     "RemoteProtocolError",
     "ToolArgumentsError",
     "ToolDefinitionError",
@@ -56,7 +77,76 @@ class ModelError(AgentError):
     """A model did not give a complete answer.
 
     Stream functions raise it (or a subclass) and the loop records its text in the final assistant message.
+
+    Attributes:
+        retryable: whether the same request may succeed when it is made again; ``None`` if only the text can tell.
+        retry_after: seconds to wait before that, if the server named a time.
     """
+
+    retryable: bool | None = None
+    retry_after: float | None = None
+
+
+class MissingKeyError(ModelError):
+    """There is no usable key for the provider; the text names the environment variable to set."""
+
+    retryable = False
+
+
+class ModelConnectionError(ModelError):
+    """No connection to the server could be made, or it broke before the answer began."""
+
+    retryable = True
+
+
+class ModelTimeoutError(ModelConnectionError):
+    """The server could not be reached in time, or was silent for too long."""
+
+
+class ModelHTTPError(ModelError):
+    """The server answered with an error status. The text is what it said, readable, and begins with the status.
+
+    Args:
+        message: the text.
+        status: of the response.
+        provider: who sent it, as the model names it.
+        retryable: whether the same request may succeed later.
+        retry_after: seconds to wait before that, if the server named a time.
+        request_id: by which the provider finds the request in its logs.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        provider: str,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.provider = provider
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.request_id = request_id
+
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[object, ...], dict[str, object]]:
+        # Exceptions are copied and pickled by their positional arguments alone.
+        return partial(type(self), status=self.status, provider=self.provider), self.args, self.__dict__
+
+
+class RateLimitError(ModelHTTPError):
+    """Too many requests or tokens, or a quota that is used up: ``retryable`` tells these apart."""
+
+
+class OverloadedError(ModelHTTPError):
+    """The provider has no capacity at the moment."""
+
+
+class ContextOverflowError(ModelHTTPError):
+    """The request does not fit into the model's context window; it fails again unless it is made shorter."""
 
 
 class ToolError(AgentError):

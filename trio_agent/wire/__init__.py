@@ -26,7 +26,13 @@ from trio_agent.wire._http_errors import ErrorReport, describe_error, read_error
 from trio_agent.wire._openai_completions import CompletionsDecoder
 from trio_agent.wire._openai_completions_request import encode_completions
 from trio_agent.wire._request import WireRequest, merge_headers
-from trio_agent.wire._verdicts import is_context_overflow, is_overflow_text, is_retryable_status, is_retryable_text
+from trio_agent.wire._verdicts import (
+    is_context_overflow,
+    is_final_text,
+    is_overflow_text,
+    is_retryable_status,
+    is_retryable_text,
+)
 
 __all__ = [
     "WIRE_FORMATS",
@@ -36,6 +42,7 @@ __all__ = [
     "WireRequest",
     "describe_error",
     "is_context_overflow",
+    "is_final_text",
     "is_overflow_text",
     "is_retryable_status",
     "is_retryable_text",

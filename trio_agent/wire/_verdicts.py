@@ -11,7 +11,13 @@ from typing import Final
 
 from trio_agent._messages import AssistantMessage
 
-__all__ = ["is_context_overflow", "is_overflow_text", "is_retryable_status", "is_retryable_text"]
+__all__ = [
+    "is_context_overflow",
+    "is_final_text",
+    "is_overflow_text",
+    "is_retryable_status",
+    "is_retryable_text",
+]
 
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
@@ -162,9 +168,14 @@ def is_context_overflow(message: AssistantMessage, *, context_window: int = 0) -
     return message.stop_reason == "length" and message.usage.output == 0 and prompt >= 0.99 * context_window
 
 
+def is_final_text(text: str) -> bool:
+    """Whether an error text tells of a limit that waiting does not lift, such as an empty account."""
+    return bool(_FINAL.search(text))
+
+
 def is_retryable_text(text: str, *, provider: str = "") -> bool:
     """Whether an error text tells of a failure that may have passed when the same request is sent again."""
-    if not text or is_overflow_text(text, provider=provider) or _FINAL.search(text):
+    if not text or is_overflow_text(text, provider=provider) or is_final_text(text):
         return False
     return bool(_TRANSIENT.search(text))
 

@@ -1,0 +1,133 @@
+"""Reading of response bodies, so that nothing of them is left behind.
+
+An iterator over a body is a chain of generators, deep inside the client, and each of them that is left suspended is
+collected with a warning and closes its part of the connection at some later time. So a chain is always run to its end;
+where that is not wanted, by reading on in a scope that is cancelled already: the cancellation takes the chain apart
+from the inside. After a whole answer the rest of the body is awaited for a moment, for only then the connection can be
+used again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
+
+import msgspec
+import trio
+
+from trio_agent._errors import ModelError
+from trio_agent._messages import AssistantMessage
+from trio_agent._stream_events import AssistantMessageEvent, StreamError
+from trio_agent.providers._connections import AsyncHTTPResponse
+from trio_agent.wire import Decoder
+
+__all__ = ["AnswerStream", "read_error_body"]
+
+_DRAIN_SECONDS: Final = 0.5
+_ERROR_BODY_SECONDS: Final = 5.0
+_ERROR_BODY_SIZE: Final = 256 * 1024
+
+
+class AnswerStream:
+    """The events of an answer, decoded as they are asked for: a reader that pauses stops the server.
+
+    A connection that breaks ends the answer with a ``StreamError``, which keeps what had arrived.
+
+    Args:
+        decoder: of the wire format.
+        response: whose body it reads.
+        explain: the library's own error for what the client raised, if it is a failure of HTTP.
+        secrets: that must not be in the text of a failure.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        response: AsyncHTTPResponse,
+        explain: Callable[[Exception], ModelError | None],
+        secrets: Sequence[str],
+    ) -> None:
+        self._decoder = decoder
+        self._chunks = response.aiter_bytes()
+        self._explain = explain
+        self._secrets = secrets
+        self._events: deque[AssistantMessageEvent] = deque(decoder.feed(b""))
+        self.size = 0
+        """Bytes of the body that were read."""
+
+    def __aiter__(self) -> AnswerStream:
+        return self
+
+    async def __anext__(self) -> AssistantMessageEvent:
+        events = self._events
+        while not events:
+            if self._decoder.finished:
+                raise StopAsyncIteration
+            await self._read()
+        return events.popleft()
+
+    async def _read(self) -> None:
+        decoder = self._decoder
+        try:
+            chunk = await anext(self._chunks)
+        except StopAsyncIteration:
+            self._events.extend(decoder.finish())
+        except Exception as exc:
+            error = self._explain(exc)
+            if error is None:
+                raise
+            self._events.extend(decoder.fail(str(error)))
+        else:
+            self.size += len(chunk)
+            self._events.extend(decoder.feed(chunk))
+        if decoder.finished and self._secrets and self._events:
+            last = self._events[-1]
+            if isinstance(last, StreamError):
+                self._events[-1] = self._without_secrets(last)
+
+    def _without_secrets(self, event: StreamError) -> StreamError:
+        message = event.message
+        text = message.error_message if message is not None else None
+        if message is None or not text:
+            return event
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        scrubbed: AssistantMessage = msgspec.structs.replace(message, error_message=text)
+        return msgspec.structs.replace(event, message=scrubbed)
+
+    async def aclose(self) -> None:
+        """Read no more. Waits for the end of the body, for a moment, if the answer is complete."""
+        await _exhaust(self._chunks, _DRAIN_SECONDS if self._decoder.finished else 0, self._explain)
+
+
+async def read_error_body(response: AsyncHTTPResponse, explain: Callable[[Exception], ModelError | None]) -> bytes:
+    """The body of a response that is no answer, as much of it as comes soon and is of use."""
+    chunks = response.aiter_bytes()
+    body = bytearray()
+    with trio.move_on_after(_ERROR_BODY_SECONDS):
+        try:
+            async for chunk in chunks:
+                body += chunk
+                if len(body) > _ERROR_BODY_SIZE:
+                    break
+        except Exception as exc:
+            if explain(exc) is None:
+                raise
+    await _exhaust(chunks, 0, explain)
+    return bytes(body)
+
+
+async def _exhaust(
+    chunks: AsyncIterator[bytes], seconds: float, explain: Callable[[Exception], ModelError | None]
+) -> None:
+    with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
+        if not seconds:
+            scope.cancel()
+        try:
+            async for _ in chunks:
+                pass
+        except Exception as exc:
+            # What breaks now breaks nothing any more.
+            if explain(exc) is None:
+                raise
