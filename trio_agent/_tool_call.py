@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -280,6 +281,10 @@ class ToolRunner:
         alone goes on.
         """
         cancelled, failure = split_cancelled(exc)
+        if cancelled is not None and trio.current_effective_deadline() != -math.inf:
+            # Kept from somewhere else: here it would end the other tools, too, and nobody would know why.
+            cancelled = None
+            failure = failure or ToolError("the tool raised a cancellation although nothing was cancelled")
         if failure is None:
             self._interrupt_if_aborted(state)
             raise exc
