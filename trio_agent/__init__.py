@@ -29,7 +29,6 @@ from trio_agent._agent_state import AgentState as AgentState
 from trio_agent._agent_state import AgentStatistics as AgentStatistics
 from trio_agent._agent_state import RunResult as RunResult
 from trio_agent._codec import MessageCodec as MessageCodec
-from trio_agent._delivery import EventStream as EventStream
 from trio_agent._delivery import Listener as Listener
 from trio_agent._delivery import Subscription as Subscription
 from trio_agent._errors import AgentBusyError as AgentBusyError
@@ -49,6 +48,7 @@ from trio_agent._errors import ToolArgumentsError as ToolArgumentsError
 from trio_agent._errors import ToolDefinitionError as ToolDefinitionError
 from trio_agent._errors import ToolError as ToolError
 from trio_agent._errors import TranscriptError as TranscriptError
+from trio_agent._event_stream import EventStream as EventStream
 from trio_agent._hooks import BlockToolCall as BlockToolCall
 from trio_agent._hooks import Hooks as Hooks
 from trio_agent._hooks import ReplaceArguments as ReplaceArguments

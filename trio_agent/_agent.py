@@ -18,8 +18,9 @@ from trio_agent._abort import AbortHandle
 from trio_agent._agent_run import ActiveRun, AgentRun
 from trio_agent._agent_state import AgentState, AgentStatistics, Reducer, RunResult
 from trio_agent._clock import timestamp_ms
-from trio_agent._delivery import EventStream, Listener, Place, Subscription
+from trio_agent._delivery import Listener, Subscription
 from trio_agent._errors import AgentBusyError, DeadlockError
+from trio_agent._event_stream import EventStream, Place
 from trio_agent._hooks import Hooks
 from trio_agent._loop import Run
 from trio_agent._loop_config import LoopConfig

@@ -15,8 +15,8 @@ import trio
 from trio_agent._abort import AbortHandle
 from trio_agent._agent_events import AgentEvent
 from trio_agent._agent_state import RunResult
-from trio_agent._delivery import EventStream, Place
 from trio_agent._errors import AgentError
+from trio_agent._event_stream import EventStream, Place
 from trio_agent._loop import Run
 from trio_agent._messages import AgentMessage, AssistantMessage
 from trio_agent._nursery import NurseryManager, leave_nursery

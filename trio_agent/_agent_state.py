@@ -152,6 +152,7 @@ class Reducer:
 
     Attributes:
         emit: delivers an event, after the state has followed it.
+        emit_all: delivers events, each made when the one before was handled.
         finish: finishes a delivery that was cut.
     """
 
@@ -167,6 +168,7 @@ class Reducer:
         self._answer_error: str | None = None
         self.delivery = Delivery(self._reduce)
         self.emit = self.delivery.emit
+        self.emit_all = self.delivery.emit_all
         self.finish = self.delivery.finish
 
     def set_messages(self, messages: Sequence[AgentMessage]) -> None:

@@ -10,52 +10,20 @@ remembered for ``finish``, and what lies in a channel stays there. Nothing here 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Awaitable, Callable, Sequence
-from types import TracebackType
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeAlias, final
 
 import trio
 
 from trio_agent._agent_events import AgentEvent
 from trio_agent._errors import DeadlockError
+from trio_agent._event_stream import Batch, EventStream
 from trio_agent._failures import bare, split_cancelled
 
-__all__ = ["Delivery", "EventStream", "Listener", "Place", "Subscription"]
+__all__ = ["Delivery", "Listener", "Subscription"]
 
 Listener: TypeAlias = Callable[[AgentEvent], Awaitable[None] | None]
 """Handles an event; async or plain."""
-
-
-class Place:
-    """A point in a task: everything started from there on cannot end before the task gets past it."""
-
-    __slots__ = ("_depth", "_task")
-
-    def __init__(self) -> None:
-        self._task = trio.lowlevel.current_task()
-        self._depth = len(self._task.child_nurseries)
-
-    def is_waited_for_by_current_task(self) -> bool:
-        """Whether the current task runs inside this place, so that the place cannot be left before it ends.
-
-        That is the task itself, and all below the nurseries it has opened since; not those below nurseries that were
-        open before.
-        """
-        task = trio.lowlevel.current_task()
-        if task is self._task:
-            return True
-        while task.parent_nursery is not None:
-            nursery = task.parent_nursery
-            task = nursery.parent_task
-            if task is self._task:
-                return nursery in task.child_nurseries[self._depth :]
-        return False
-
-    @property
-    def name(self) -> str:
-        """Of the task."""
-        return self._task.name
 
 
 @final
@@ -83,111 +51,6 @@ class Subscription:
         self.close()
 
 
-@final
-class EventStream:
-    """A watcher's events, in order, until it is closed.
-
-    ``async with agent.events() as events: async for event in events: ...``; a plain ``with`` does as well. The body of
-    the loop is the handler: the run stands until it asks for the next event or the block is left. With a buffer the run
-    goes on until as many events wait. Leaving the block never touches the run.
-
-    Raises:
-        trio.BusyResourceError: two tasks iterate one stream.
-        RuntimeError: iterated outside the block.
-    """
-
-    __slots__ = ("_buffer", "_delivery", "_held", "_owed", "_place", "_receive", "_send", "_state", "_waiting")
-
-    def __init__(self, delivery: Delivery, buffer: int) -> None:
-        self._delivery = delivery
-        self._buffer = buffer
-        self._send, self._receive = trio.open_memory_channel[AgentEvent](math.inf)
-        self._state = "new"
-        self._owed = 0
-        self._held = False
-        self._waiting = False
-        self._place: Place | None = None
-
-    def open(self) -> None:
-        """Begin to receive, with the next event that is sent."""
-        if self._state != "new":
-            raise RuntimeError("an event stream can be entered only once; open another one")
-        self._state = "open"
-        self._delivery.add_watcher(self)
-
-    def finish(self) -> None:
-        """Nothing more will come: iteration ends after what is waiting."""
-        self._send.close()
-
-    def close(self) -> None:
-        """End it at once and acknowledge everything. Idempotent, never blocks, no checkpoint."""
-        if self._state == "closed":
-            return
-        self._state = "closed"
-        self._delivery.remove_watcher(self)
-        self._send.close()
-        self._receive.close()
-        self._owed = 0
-        self._held = False
-        self._place = None
-        self._delivery.acknowledged()
-
-    def put(self, event: AgentEvent) -> None:
-        """Hand out an event."""
-        self._owed += 1
-        self._send.send_nowait(event)
-
-    @property
-    def holds(self) -> bool:
-        """Whether the run has to wait for this watcher."""
-        return self._owed > self._buffer
-
-    @property
-    def body(self) -> Place | None:
-        """Where an event is being handled."""
-        return self._place
-
-    def __aiter__(self) -> EventStream:
-        if self._state == "new":
-            raise RuntimeError("enter the event stream first: async with agent.events() as events: ...")
-        return self
-
-    async def __anext__(self) -> AgentEvent:
-        if self._waiting:
-            raise trio.BusyResourceError("another task iterates this event stream")
-        if self._held:
-            self._held = False
-            self._place = None
-            self._owed -= 1
-            self._delivery.acknowledged()
-        self._waiting = True
-        try:
-            event = await self._receive.receive()
-        except (trio.EndOfChannel, trio.ClosedResourceError):
-            raise StopAsyncIteration from None
-        finally:
-            self._waiting = False
-        self._held = True
-        self._place = Place()
-        return event
-
-    def __enter__(self) -> EventStream:
-        self.open()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> EventStream:
-        self.open()
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
 class Delivery:
     """The listeners and watchers of one agent.
 
@@ -206,6 +69,7 @@ class Delivery:
         self._watchers: tuple[EventStream, ...] = ()
         self._cut: tuple[AgentEvent, tuple[Subscription, ...], tuple[EventStream, ...]] | None = None
         self._all_acknowledged: trio.Event | None = None
+        self._batch: Batch | None = None
         self.failure: BaseException | None = None
         self.current: AgentEvent | None = None
         self._waiting_since: float | None = None
@@ -214,6 +78,7 @@ class Delivery:
         """Register a listener; it gets the next event that is sent."""
         subscription = Subscription(self, listener)
         self._listeners = (*self._listeners, subscription)
+        self._take_back_batch()
         return subscription
 
     def remove_listener(self, subscription: Subscription) -> None:
@@ -223,6 +88,7 @@ class Delivery:
     def add_watcher(self, stream: EventStream) -> None:
         """Register a watcher; it gets the next event that is sent."""
         self._watchers = (*self._watchers, stream)
+        self._take_back_batch()
 
     def remove_watcher(self, stream: EventStream) -> None:
         """Forget a watcher."""
@@ -231,7 +97,7 @@ class Delivery:
     @property
     def events_waiting(self) -> int:
         """How many events were handed to watchers and not yet acknowledged."""
-        return sum(stream._owed for stream in self._watchers)
+        return sum(stream.owed for stream in self._watchers)
 
     @property
     def waiting_for(self) -> float | None:
@@ -254,6 +120,34 @@ class Delivery:
         """
         self._reduce(event)
         return self._deliver(event, self._listeners, self._watchers)
+
+    async def emit_all(self, events: Iterator[AgentEvent]) -> None:
+        """Deliver events one after the other, each made when the one before has been handled.
+
+        Raises:
+            BaseException: as from ``emit``, or what the iterator raised.
+        """
+        while True:
+            if not self._listeners and len(self._watchers) == 1 and self._watchers[0].buffer == 0:
+                self._batch = batch = Batch(events, self._reduce)
+                try:
+                    await self._hand_to(self._watchers, batch)
+                finally:
+                    batch.is_over = True
+                    self._batch = None
+                if batch.failure is not None:
+                    raise batch.failure
+                if batch.is_exhausted:
+                    return
+            event = next(events, None)
+            if event is None:
+                return
+            await self.emit(event)
+
+    def _take_back_batch(self) -> None:
+        # Whoever joins gets the next event, so the watcher must not take more than the one it has.
+        if self._batch is not None:
+            self._batch.is_over = True
 
     async def finish(self) -> None:
         """Finish a delivery that was cut, if one was: call the listeners that are left, and wait for the watchers.
@@ -309,22 +203,28 @@ class Delivery:
         assert failure is not None
         return failure
 
-    async def _hand_to(self, watchers: Sequence[EventStream], event: AgentEvent) -> None:
+    async def _hand_to(self, watchers: Sequence[EventStream], item: AgentEvent | Batch) -> None:
         for stream in watchers:
-            if stream._state == "open":
-                stream.put(event)
-        if any(stream.holds for stream in self._watchers):
+            if stream.is_open:
+                stream.put(item)
+        if self._is_held_up():
             self._waiting_since = trio.current_time()
             try:
-                while any(stream.holds for stream in self._watchers):
+                while self._is_held_up():
                     self._all_acknowledged = trio.Event()
                     await self._all_acknowledged.wait()
             finally:
                 self._waiting_since = None
 
+    def _is_held_up(self) -> bool:
+        for stream in self._watchers:  # noqa: SIM110  # asked for every event, and a generator costs more than the answer
+            if stream.owed > stream.buffer:
+                return True
+        return False
+
     def acknowledged(self) -> None:
-        """A watcher has asked for the next event, or closed."""
-        if self._all_acknowledged is not None and not any(stream.holds for stream in self._watchers):
+        """A watcher has asked for more, or closed."""
+        if self._all_acknowledged is not None and not self._is_held_up():
             self._all_acknowledged.set()
             self._all_acknowledged = None
 
@@ -335,7 +235,7 @@ class Delivery:
             DeadlockError: the current task runs inside the body of a watcher.
         """
         for stream in self._watchers:
-            if stream.body is not None and stream._buffer == 0 and stream.body.is_waited_for_by_current_task():
+            if stream.body is not None and stream.buffer == 0 and stream.body.is_waited_for_by_current_task():
                 raise DeadlockError(
                     f"{what} would wait for ever: the run waits for the body of an event stream in task "
                     f"{stream.body.name!r}, and this call is inside it; call it after the loop, or from another task"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -80,6 +80,10 @@ class Sink(Protocol):
 
     def emit(self, event: AgentEvent, /) -> Awaitable[None]:
         """Deliver an event; awaiting the result, at once, returns when it has been handled."""
+        ...
+
+    def emit_all(self, events: Iterator[AgentEvent], /) -> Awaitable[None]:
+        """Deliver events one after the other; each is made when the one before has been handled."""
         ...
 
     def finish(self) -> Awaitable[None]:

@@ -5,7 +5,7 @@ The caller's context is never modified; what a run added is what it returns.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TypeAlias, final
 
@@ -49,6 +49,10 @@ class _EmitSink:
 
     def commit(self, message: AgentMessage, /) -> None:
         """The run keeps its own transcript."""
+
+    async def emit_all(self, events: Iterator[AgentEvent], /) -> None:
+        for event in events:
+            await self.emit(event)
 
     async def finish(self) -> None:
         """There is one handler, and it was called."""

@@ -70,6 +70,7 @@ class RunCore:
         abort: stops it in order.
         sink: takes its messages and events.
         emit: delivers an event; must be awaited at once.
+        emit_all: delivers events, each made when the one before was handled.
         now_ms: gives timestamps.
         scope: the one scope of the run; left by cancellation after an abort.
         cuttable: whether the run's task waits for something that an abort may cut.
@@ -91,6 +92,7 @@ class RunCore:
         self.now_ms = timestamps()
         self.sink = sink
         self.emit = sink.emit
+        self.emit_all = sink.emit_all
         self.scope = trio.CancelScope()
         self.cuttable = False
         self.running = False

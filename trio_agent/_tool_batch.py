@@ -12,7 +12,7 @@ the transcript at once after anything else.
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -43,11 +43,13 @@ class RunPort(Protocol):
     Attributes:
         cuttable: whether the run's task waits for something that an abort may cancel.
         emit: delivers an event; awaited at once.
+        emit_all: delivers events, each made when the one before was handled.
         now_ms: gives timestamps.
     """
 
     cuttable: bool
     emit: Callable[[AgentEvent], Awaitable[None]]
+    emit_all: Callable[[Iterator[AgentEvent]], Awaitable[None]]
     now_ms: Callable[[], int]
 
     def commit(self, message: AgentMessage, /) -> None:
@@ -121,23 +123,58 @@ class ToolBatch:
 
     async def run(self) -> None:
         """Run the batch. Left by cancellation when the run is stopped; the states then say how far it came."""
+        port = self._port
         if self._sequential:
             for state in self.states:
                 if await self._prepare(state):
                     await self._run_together([state])
-                await self._record([state])
-                await self._port.stop_if_aborted()
+                await port.emit_all(self._records([state]))
+                await port.stop_if_aborted()
             return
-        ready = [state for state in self.states if await self._prepare(state)]
+        if self._runner.hooks.before_tool_call is None:
+            ready: list[CallState] = []
+            await port.emit_all(self._preparations(ready))
+            if self._runner.abort.aborted:
+                await port.stop_if_aborted()
+        else:
+            ready = [state for state in self.states if await self._prepare(state)]
         if ready:
             await self._run_together(ready)
-        await self._record(self.states)
+        await port.emit_all(self._records(self.states))
+
+    def _preparations(self, ready: list[CallState]) -> Iterator[AgentEvent]:
+        # Without a hook to wait for, a preparation is what happens between two events.
+        for state in self.states:
+            yield self._started(state)
+            if self._runner.abort.aborted:
+                return
+            self._check(state)
+            state.prepared = True
+            if state.result is None:
+                ready.append(state)
+            else:
+                yield self._ended(state)
 
     async def _prepare(self, state: CallState) -> bool:
         port, runner = self._port, self._runner
-        await self._announce(state)
+        await port.emit(self._started(state))
         if runner.abort.aborted:
             await port.stop_if_aborted()
+        self._check(state)
+        if state.result is None and runner.hooks.before_tool_call is not None:
+            port.cuttable = True
+            try:
+                await runner.ask_before(state)
+            finally:
+                port.cuttable = False
+            await port.stop_if_aborted()
+        state.prepared = True
+        if state.result is None:
+            return True
+        await port.emit(self._ended(state))
+        return False
+
+    def _check(self, state: CallState) -> None:
         if self._truncated:
             state.fail(
                 f'Tool call "{state.call.name}" was not executed: the answer reached its output limit, so its '
@@ -146,19 +183,7 @@ class ToolBatch:
         elif state.cancel_requested:
             state.fail(f'Tool "{state.call.name}" was cancelled')
         else:
-            runner.bind(state)
-            if state.result is None and runner.hooks.before_tool_call is not None:
-                port.cuttable = True
-                try:
-                    await runner.ask_before(state)
-                finally:
-                    port.cuttable = False
-                await port.stop_if_aborted()
-        state.prepared = True
-        if state.result is None:
-            return True
-        await self._end(state)
-        return False
+            self._runner.bind(state)
 
     async def _run_together(self, ready: list[CallState]) -> None:
         first = ready[0]
@@ -179,7 +204,7 @@ class ToolBatch:
             self._port.cuttable = False
         # A tool may return although it was cut; what it returned is not to be delivered inside the cancelled scope.
         await self._port.stop_if_aborted()
-        await self._end(state)
+        await self._port.emit(self._ended(state))
 
     async def _run_in_tasks(self, ready: list[CallState]) -> None:
         for segment in _segments(ready):
@@ -262,7 +287,8 @@ class ToolBatch:
             state.fail(f'Tool "{state.call.name}" was cancelled')
             self._report(state, state)
 
-    # -- in the run's task -------------------------------------------------------------------------------------------
+    # -- in the run's task, or in a watcher's that takes the events
+    # ------------------------------------------------------
 
     async def _pump(self) -> None:
         while True:
@@ -270,11 +296,7 @@ class ToolBatch:
                 news, self._news = self._news, []
                 # Calls that end in the same scheduler pass end in source order.
                 news.sort(key=itemgetter(0, 1))
-                for _, _, item in news:
-                    if isinstance(item, _Update):
-                        await self._send_update(item)
-                    elif item.result is not None and not item.ended:
-                        await self._end(item)
+                await self._port.emit_all(self._reports(news))
             elif not self._working:
                 return
             else:
@@ -282,31 +304,43 @@ class ToolBatch:
                 await self._wakeup.wait()
                 self._wakeup = None
 
-    def _announce(self, state: CallState) -> Awaitable[None]:
+    def _reports(self, news: list[tuple[float, int, CallState | _Update]]) -> Iterator[AgentEvent]:
+        for _, _, item in news:
+            if isinstance(item, _Update):
+                call = item.state.call
+                yield ToolExecutionUpdate(
+                    tool_call_id=call.id, tool_name=call.name, args=call.arguments, partial_result=item.partial
+                )
+                item.delivered.set()
+            elif item.result is not None and not item.ended:
+                yield self._ended(item)
+
+    def _started(self, state: CallState) -> ToolExecutionStart:
         state.announced = True
         call = state.call
-        return self._port.emit(ToolExecutionStart(tool_call_id=call.id, tool_name=call.name, args=call.arguments))
+        return ToolExecutionStart(tool_call_id=call.id, tool_name=call.name, args=call.arguments)
 
-    async def _send_update(self, update: _Update) -> None:
-        call = update.state.call
-        await self._port.emit(
-            ToolExecutionUpdate(
-                tool_call_id=call.id, tool_name=call.name, args=call.arguments, partial_result=update.partial
-            )
-        )
-        update.delivered.set()
-
-    def _end(self, state: CallState) -> Awaitable[None]:
+    def _ended(self, state: CallState) -> ToolExecutionEnd:
         state.ended = True
-        return self._port.emit(_end_event(state))
+        assert state.result is not None
+        return ToolExecutionEnd(
+            tool_call_id=state.call.id,
+            tool_name=state.call.name,
+            result=state.result,
+            is_error=state.is_error,
+            duration_ms=state.duration_ms,
+        )
 
-    async def _record(self, states: Sequence[CallState]) -> None:
-        emit, now_ms = self._port.emit, self._port.now_ms
+    def _records(self, states: Sequence[CallState]) -> Iterator[AgentEvent]:
         for state in states:
-            message = self._recording = state.message(now_ms())
-            await emit(MessageStart(message=message))
+            if state.recorded:
+                continue
+            message = self._recording
+            if message is None:
+                message = self._recording = state.message(self._port.now_ms())
+                yield MessageStart(message=message)
             self._commit(state, message)
-            await emit(MessageEnd(message=message))
+            yield MessageEnd(message=message)
 
     def _commit(self, state: CallState, message: ToolResultMessage) -> None:
         self._recording = None
@@ -316,37 +350,29 @@ class ToolBatch:
 
     async def wind_up(self) -> None:
         """After an abort, give every call what it lacks: start, end and result, in the order of an ordinary batch."""
+        await self._port.emit_all(self._what_is_lacking())
+
+    def _what_is_lacking(self) -> Iterator[AgentEvent]:
         if self._sequential:
             for state in self.states:
-                await self._finish(state)
-                await self._record_rest(state)
+                yield from self._finishing(state)
+                yield from self._records([state])
             return
         for state in self.states:
             if not state.prepared:
-                await self._finish(state)
+                yield from self._finishing(state)
         for state in self.states:
-            await self._finish(state)
-        for state in self.states:
-            await self._record_rest(state)
+            yield from self._finishing(state)
+        yield from self._records(self.states)
 
-    async def _finish(self, state: CallState) -> None:
+    def _finishing(self, state: CallState) -> Iterator[AgentEvent]:
         if not state.announced:
-            await self._announce(state)
+            yield self._started(state)
         if not state.ended:
             if not state.prepared:
                 state.end(ABORTED, is_error=True)  # whatever was decided in the same moment
             state.interrupt()
-            await self._end(state)
-
-    async def _record_rest(self, state: CallState) -> None:
-        if state.recorded:
-            return
-        message = self._recording
-        if message is None:
-            await self._record([state])
-        else:
-            self._commit(state, message)
-            await self._port.emit(MessageEnd(message=message))
+            yield self._ended(state)
 
     def settle(self) -> list[AgentEvent]:
         """Write the results that are missing into the transcript, at once.
@@ -354,33 +380,11 @@ class ToolBatch:
         Returns:
             The events that are owed for calls that were announced and for all results.
         """
-        owed: list[AgentEvent] = []
         for state in self.states:
             state.interrupt()
-            if state.announced and not state.ended:
-                state.ended = True
-                owed.append(_end_event(state))
-        for state in self.states:
-            if state.recorded:
-                continue
-            message = self._recording
-            if message is None:
-                message = state.message(self._port.now_ms())
-                owed.append(MessageStart(message=message))
-            self._commit(state, message)
-            owed.append(MessageEnd(message=message))
+        owed: list[AgentEvent] = [self._ended(state) for state in self.states if state.announced and not state.ended]
+        owed.extend(self._records(self.states))
         return owed
-
-
-def _end_event(state: CallState) -> ToolExecutionEnd:
-    assert state.result is not None
-    return ToolExecutionEnd(
-        tool_call_id=state.call.id,
-        tool_name=state.call.name,
-        result=state.result,
-        is_error=state.is_error,
-        duration_ms=state.duration_ms,
-    )
 
 
 def _segments(ready: list[CallState]) -> list[list[CallState]]:
