@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import Any
 
 import pytest
 
 from trio_agent._checker import Checker
-from trio_agent._errors import ToolDefinitionError
+from trio_agent._errors import ToolArgumentsError, ToolDefinitionError
 from trio_agent._tools import Tool, ToolContext
 
 
@@ -190,7 +189,7 @@ def test_what_is_no_object_schema_is_refused_at_definition(schema: Any, reason: 
 
 
 def test_nested_unions_do_not_multiply() -> None:
-    # Each level has six alternatives: tried one inside the other these are more steps than can ever be made.
+    # Each level has six alternatives: tried one inside the other, this test would never end.
     kinds = [
         {
             "type": "object",
@@ -208,9 +207,6 @@ def test_nested_unions_do_not_multiply() -> None:
     value: Any = {"kind": "k5", "wrong": 1}
     for _ in range(25):
         value = {"kind": "k5", "inner": value}
-    started = time.process_time()
 
-    with pytest.raises(Exception, match="wrong: unknown field"):
+    with pytest.raises(ToolArgumentsError, match="wrong: unknown field"):
         tool.bind({"v": value})
-
-    assert time.process_time() - started < 20  # a bound on steps, far from what it takes
