@@ -115,8 +115,20 @@ class CallState:
     def interrupt(self) -> None:
         """End the call as aborted, unless it has its result already."""
         if self.result is None:
-            self.end(ABORTED, is_error=True)
+            self.end(
+                ABORTED if not self.left_in_thread else error_result(self.stopped("Operation aborted")), is_error=True
+            )
             self.stop_clock()
+
+    @property
+    def left_in_thread(self) -> bool:
+        """Whether the body, if it is stopped now, is abandoned in its thread."""
+        tool = self.tool
+        return tool is not None and tool.in_thread and tool.cancellable is True and self.started_at is not None
+
+    def stopped(self, text: str) -> str:
+        """The text of a result that says how the call was stopped."""
+        return f"{text}; the work may still be going on in its thread" if self.left_in_thread else text
 
     def stop_clock(self) -> None:
         if self.started_at is not None and self.duration_ms is None:
@@ -180,7 +192,7 @@ class ToolRunner:
                 arguments = tool.prepare_arguments(copy.deepcopy(arguments))
             state.bound = tool.bind(arguments)
             if self.hooks.before_tool_call is not None or self.hooks.after_tool_call is not None:
-                state.hook_arguments = copy.deepcopy(state.bound.arguments)
+                state.hook_arguments = state.bound.arguments
         except Exception as exc:  # noqa: BLE001
             state.fail(self._report(state, exc))
 
@@ -209,7 +221,7 @@ class ToolRunner:
                 state.fail(reason or "Tool execution was blocked", terminate=terminate)
             case ReplaceArguments(arguments=arguments):
                 state.bound = tool.bind(arguments)
-                state.hook_arguments = copy.deepcopy(state.bound.arguments)
+                state.hook_arguments = state.bound.arguments
             case _:
                 raise TypeError(
                     f"before_tool_call returned {decision!r}; return None, BlockToolCall or ReplaceArguments"
@@ -271,8 +283,8 @@ class ToolRunner:
         if result is not None and not scope.cancelled_caught:
             return result, is_error
         if state.cancel_requested:
-            return error_result(f'Tool "{state.call.name}" was cancelled'), True
-        return error_result(f'Tool "{state.call.name}" timed out after {seconds:g} s'), True
+            return error_result(state.stopped(f'Tool "{state.call.name}" was cancelled')), True
+        return error_result(state.stopped(f'Tool "{state.call.name}" timed out after {seconds:g} s')), True
 
     def _failure(self, state: CallState, exc: BaseException) -> ToolResult:
         """What came out of a body, as a result; raises what is none.
