@@ -185,6 +185,18 @@ def watched() -> Scenario:
     return Scenario(agent=_agent(Answer(text="Hello"), delay=0.01), watched=True)
 
 
+def watched_alone() -> Scenario:
+    """A watcher that is alone takes its events in batches."""
+    calls = [tool_call("work"), tool_call("report", steps=2), tool_call("missing"), tool_call("work", seconds=0.2)]
+    answers = (Answer(text="ok", calls=calls), "Done.")
+    return Scenario(agent=_agent(*answers, limiter=trio.CapacityLimiter(2)), watched=True, watchers=())
+
+
+def watched_alone_one_by_one() -> Scenario:
+    calls = [tool_call("work"), tool_call("missing"), tool_call("work")]
+    return Scenario(agent=_agent(Answer(calls=calls), "Done.", sequential=True), watched=True, watchers=())
+
+
 def one_tool() -> Scenario:
     """A call that is alone needs no task of its own."""
     return Scenario(agent=_agent(Answer(calls=[tool_call("work")]), "Done."))
@@ -327,6 +339,8 @@ SCENARIOS: Sequence[Callable[[], Scenario]] = (
     watched,
     one_tool,
     parallel_tools,
+    watched_alone,
+    watched_alone_one_by_one,
     sequential_tools,
     nested_tools,
     queued_messages,

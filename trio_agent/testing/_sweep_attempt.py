@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -53,6 +54,24 @@ class Scenario:
     watched: bool = False
     watchers: Sequence[Callable[[AgentEvent], Awaitable[None]]] = (_only_watch,)
     raises: type[Exception] | None = None
+
+
+@contextmanager
+def _recording(agent: Agent, events: list[AgentEvent]) -> Generator[None]:
+    # Where the state follows the events, and not as a listener: a watcher that is alone gets them in another way than
+    # one that is not.
+    delivery = agent._delivery
+    reduce = delivery._reduce
+
+    def record(event: AgentEvent) -> None:
+        reduce(event)
+        events.append(event)
+
+    delivery._reduce = record
+    try:
+        yield
+    finally:
+        delivery._reduce = reduce
 
 
 class _Watcher:
@@ -146,7 +165,7 @@ class Attempt:
         self._tasks_before = trio.lowlevel.current_statistics().tasks_living
         self._probe = Probe(self._agent)
         try:
-            with self._guard_scope, self._agent.subscribe(self._recorded.append):
+            with self._guard_scope, _recording(self._agent, self._recorded):
                 if self._watchers:
                     # Without watchers delivery may be no checkpoint at all, and that is another kind of run.
                     self._agent.subscribe(self._linger)
