@@ -65,11 +65,13 @@ async def _prepare_request(core: RunCore) -> tuple[Context, StreamOptions]:
         details = RequestDetails(context=transcript.context, model=core.model, thinking_level=core.thinking_level)
         update = await core.ask(hooks.prepare_request(details))
         if update is not None:
+            tools = transcript.tools_in_order
             core.apply(update)
-            core.pending.extend(transcript.declare([]))
-            while core.pending:
-                await core.take_in()
-            await core.stop_if_aborted()
+            if transcript.tools_in_order != tools:
+                core.pending.extend(transcript.declare([]))
+                while core.pending:
+                    await core.take_in()
+                await core.stop_if_aborted()
     if hooks.transform_context is None and hooks.convert_to_llm is None:
         llm = transcript.for_llm()
     else:
