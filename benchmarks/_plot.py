@@ -41,7 +41,7 @@ def plot(rows: Iterable[Row], directory: Path) -> list[Path]:
             for suffix in ("svg", "png"):
                 path = directory / f"{name}.{suffix}"
                 with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
-                    figure.savefig(path, dpi=150)
+                    figure.savefig(path, dpi=150, metadata={"Date": None} if suffix == "svg" else None)
                 written.append(path)
     return written
 
@@ -63,9 +63,12 @@ def _figure(name: str, series: dict[str, list[Row]]) -> Figure:
             drawn.append(bare)
             by_hand = [row.bare for row in rows if row.bare is not None]
             _line(axes, rows, by_hand, _BARE, f"bare Trio, {label}", "s--" if len(drawn) == 1 else "^:")
+    sizes = sorted({row.size for rows in series.values() for row in rows})
+    axes.set_xticks(sizes, [f"{size:,}".replace(",", " ") for size in sizes])
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.set_ylim(*_limits(series))
-    axes.grid(visible=True, which="major", alpha=0.4)
-    axes.grid(visible=True, which="minor", alpha=0.15)
+    axes.grid(visible=True, alpha=0.4)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
 
