@@ -199,7 +199,7 @@ class ToolBatch:
     async def _run_alone(self, state: CallState) -> None:
         self._port.cuttable = True
         try:
-            await _InOwnContext(self._runner.execute(state))
+            await _InOwnContext(self._runner.execute(state, CallState.release_slots))
         finally:
             self._port.cuttable = False
         # A tool may return although it was cut; what it returned is not to be delivered inside the cancelled scope.
@@ -227,8 +227,7 @@ class ToolBatch:
             if limiters:
                 groups.setdefault(limiters, []).append(state)
             else:
-                self._working += 1
-                nursery.start_soon(self._call, state)
+                self._start_call(state, nursery)
         for limiters, states in groups.items():
             self._working += 1
             nursery.start_soon(self._feed, limiters, states, nursery)
@@ -244,23 +243,21 @@ class ToolBatch:
                 await slots.acquire(limiters)
                 if state.result is None:
                     state.slots = slots
-                    self._working += 1
-                    nursery.start_soon(self._call, state)
+                    self._start_call(state, nursery)
                 else:
                     slots.release()  # cancelled while it waited
         finally:
             self._working -= 1
             self._wake()
 
-    async def _call(self, state: CallState) -> None:
-        try:
-            if state.result is None:  # it may have been cancelled while its task was on the way
-                await self._runner.execute(state)
-        finally:
-            if state.slots is not None:
-                state.slots.release()
-            self._working -= 1
-            self._report(state, state)
+    def _start_call(self, state: CallState, nursery: trio.Nursery) -> None:
+        self._working += 1
+        nursery.start_soon(self._runner.execute, state, self._done, name=state.call.name)
+
+    def _done(self, state: CallState) -> None:
+        state.release_slots()
+        self._working -= 1
+        self._report(state, state)
 
     async def _hand_over(self, state: CallState, partial: ToolResult) -> None:
         update = _Update(state, partial)

@@ -130,6 +130,11 @@ class CallState:
         """The text of a result that says how the call was stopped."""
         return f"{text}; the work may still be going on in its thread" if self.left_in_thread else text
 
+    def release_slots(self) -> None:
+        """Give back what the call holds of limiters."""
+        if self.slots is not None:
+            self.slots.release()
+
     def stop_clock(self) -> None:
         if self.started_at is not None and self.duration_ms is None:
             self.ended_at = trio.current_time()
@@ -233,34 +238,46 @@ class ToolRunner:
             return () if self.limiter is None else (self.limiter,)
         return (tool.limiter,) if self.limiter is None else (tool.limiter, self.limiter)
 
-    async def execute(self, state: CallState) -> None:
-        """Run the body and the hook after it, and set the result.
+    async def execute(self, state: CallState, done: Callable[[CallState], None]) -> None:
+        """Run the body and the hook after it, and set the result; nothing if the call is over already.
+
+        One coroutine for the whole life of a call, because there may be very many of them.
+
+        Args:
+            state: of the call.
+            done: is called in any case, last.
 
         Raises:
             Cancelled: an abort or the caller's cancellation went through the body; after an abort the result is set.
             BaseException: what a tool must not be able to turn into a result.
         """
-        if self.abort.aborted:
-            state.interrupt()
-            return
-        tool, bound = state.tool, state.bound
-        assert tool is not None
-        assert bound is not None
-        state.started_at = trio.current_time()
-        timeout = tool.timeout if tool.timeout is not None else self.tool_timeout
-        if timeout is not None or self.cancellable:
-            result, is_error = await self._run_in_scope(state, tool, bound, timeout)
-        else:
-            try:
-                context = self._tool_context(state) if tool.needs_context else None
-                result = await tool.invoke(bound, context)
-                is_error = result.is_error
-            except BaseException as exc:  # noqa: BLE001, ASYNC103  # it goes on, unless it is the tool's failure
-                result, is_error = self._failure(state, exc), True
-        state.stop_clock()
-        if self.hooks.after_tool_call is not None:
-            result, is_error = await self._ask_after(state, result, is_error)
-        state.end(result, is_error=is_error)
+        try:
+            if self.abort.aborted:
+                state.interrupt()
+            if state.result is not None:
+                return
+            tool, bound = state.tool, state.bound
+            assert tool is not None
+            assert bound is not None
+            state.started_at = trio.current_time()
+            timeout = tool.timeout if tool.timeout is not None else self.tool_timeout
+            if timeout is not None or self.cancellable:
+                result, is_error = await self._run_in_scope(state, tool, bound, timeout)
+            else:
+                try:
+                    context = self._tool_context(state) if tool.needs_context else None
+                    # What `tool.invoke` does.
+                    value = await tool._body.run(bound.value, context, abandon=tool.cancellable is True)
+                    result = tool._rules.result(value)
+                    is_error = result.is_error
+                except BaseException as exc:  # noqa: BLE001, ASYNC103  # it goes on, unless it is the tool's failure
+                    result, is_error = self._failure(state, exc), True
+            state.stop_clock()
+            if self.hooks.after_tool_call is not None:
+                result, is_error = await self._ask_after(state, result, is_error)
+            state.end(result, is_error=is_error)
+        finally:
+            done(state)
 
     async def _run_in_scope(
         self, state: CallState, tool: Tool, bound: BoundArguments, seconds: float | None
@@ -393,10 +410,7 @@ class ToolRunner:
             assert state.tool is not None
             state.slots = Slots(parent.slots if parent is not None else None)
             await state.slots.acquire(self.limiters(state.tool))
-            try:
-                await self.execute(state)
-            finally:
-                state.slots.release()
+            await self.execute(state, CallState.release_slots)
         await trio.lowlevel.cancel_shielded_checkpoint()
         return _outcome(state)
 
