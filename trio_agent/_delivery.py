@@ -18,7 +18,7 @@ import trio
 from trio_agent._agent_events import AgentEvent
 from trio_agent._errors import DeadlockError
 from trio_agent._event_stream import Batch, EventStream
-from trio_agent._failures import bare, split_cancelled
+from trio_agent._failures import bare, leaves, split_cancelled
 
 __all__ = ["Delivery", "Listener", "Subscription"]
 
@@ -167,32 +167,44 @@ class Delivery:
         self, event: AgentEvent, listeners: tuple[Subscription, ...], watchers: tuple[EventStream, ...]
     ) -> None:
         self.current = event
-        failures: list[BaseException] | None = None
         done = 0
         try:
             for subscription in listeners:
                 done += 1
-                if subscription.silent:
-                    continue
-                try:
+                if not subscription.silent:
                     awaitable = subscription.listener(event)
                     if awaitable is not None:
                         await awaitable
-                except BaseException as exc:  # noqa: BLE001, ASYNC103  # sorted out in the call
-                    failures = [*(failures or ()), self._failed(subscription, exc)]
+        except BaseException as exc:  # noqa: BLE001, ASYNC103  # sorted out in the call
+            await self._deliver_rest(event, listeners, done, exc, watchers)
+        else:
             if watchers:
-                left, watchers = watchers, ()
-                await self._hand_to(left, event)
-        except BaseException:  # noqa: ASYNC103
-            self._cut = (event, listeners[done:], watchers)
-            if not failures:
-                raise
-            # The cancellation comes again at the next checkpoint; the failure would not.
+                try:
+                    await self._hand_to(watchers, event)
+                except BaseException:
+                    self._cut = (event, (), ())
+                    raise
         self.current = None
-        if failures:
-            failure = failures[0] if len(failures) == 1 else bare(BaseExceptionGroup("listeners failed", failures))
-            self.failure = failure
-            raise failure
+
+    async def _deliver_rest(
+        self,
+        event: AgentEvent,
+        listeners: tuple[Subscription, ...],
+        done: int,
+        exc: BaseException,
+        watchers: tuple[EventStream, ...],
+    ) -> None:
+        """After a listener has raised: the others get the event all the same, unless this is cancelled."""
+        self._cut = (event, listeners[done:], watchers)
+        failure = self._failed(listeners[done - 1], exc)
+        try:
+            await self.finish()
+        except BaseException as further:  # noqa: BLE001  # the failure weighs more than a cancellation, which comes again
+            rest = split_cancelled(further)[1]
+            if rest is not None:
+                failure = bare(BaseExceptionGroup("listeners failed", [failure, *leaves(rest)]))
+        self.failure = failure
+        raise failure
 
     def _failed(self, subscription: Subscription, exc: BaseException) -> BaseException:
         cancelled, failure = split_cancelled(exc)
