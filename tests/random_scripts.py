@@ -18,7 +18,7 @@ from trio_agent.testing import Answer
 __all__ = ["Boom", "Disturbance", "Handler", "HookPlan", "Plan", "RandomScript", "scripts"]
 
 
-class Boom(Exception):
+class Boom(Exception):  # noqa: N818
     """What hooks and listeners of a script raise."""
 
 
