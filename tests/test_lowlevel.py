@@ -12,7 +12,6 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from trio_agent import (
     Agent,
     AgentEnd,
-    AgentError,
     AgentEvent,
     AgentMessage,
     Context,
@@ -24,6 +23,7 @@ from trio_agent import (
     TurnDetails,
     TurnEnd,
     get_default_stream_fn,
+    providers,
     set_default_stream_fn,
 )
 from trio_agent.lowlevel import (
@@ -189,13 +189,9 @@ async def test_an_abort_handle_stops_the_run_which_then_returns() -> None:
 @pytest.fixture
 def no_default() -> Any:
     """No default stream function while the test runs."""
-    try:
-        before = get_default_stream_fn()
-    except AgentError:
-        before = None
     set_default_stream_fn(None)
     yield
-    set_default_stream_fn(before)
+    set_default_stream_fn(None)
 
 
 async def test_agents_and_doors_use_the_default_stream_function(no_default: None) -> None:
@@ -211,15 +207,8 @@ async def test_agents_and_doors_use_the_default_stream_function(no_default: None
     assert shorts(added)[1::2] == ["assistant[stop]: One.", "assistant[stop]: Two.", "assistant[stop]: Three."]
 
 
-async def test_without_any_stream_function_the_error_says_what_to_do(no_default: None) -> None:
-    scripted = ScriptedModel()
-
-    with pytest.raises(AgentError, match=r"pass stream_fn=... or call set_default_stream_fn"):
-        get_default_stream_fn()
-    with pytest.raises(AgentError, match="there is no stream function"):
-        await run_agent_loop([user("a")], Context(), config(scripted), ignore)
-    with pytest.raises(AgentError, match="there is no stream function"):
-        await Agent(scripted.model).prompt("a")
+def test_the_default_is_the_one_for_real_models(no_default: None) -> None:
+    assert get_default_stream_fn() is providers.stream
 
 
 async def test_a_stream_function_that_is_given_wins_over_the_default(no_default: None) -> None:

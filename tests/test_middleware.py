@@ -154,7 +154,11 @@ async def test_the_last_attempt_gives_its_error_event(autojump_clock: MockClock)
 
 @pytest.mark.parametrize("last", [StreamError(reason="error", error_message="Overloaded"), limited()])
 async def test_nothing_is_asked_for_again_once_output_has_begun(last: StreamError | Exception) -> None:
-    begun = [StreamStart(), TextStart(content_index=0), TextDelta(content_index=0, delta="half")]
+    begun: list[AssistantMessageEvent] = [
+        StreamStart(),
+        TextStart(content_index=0),
+        TextDelta(content_index=0, delta="half"),
+    ]
     asked = 0
 
     async def stream() -> AsyncGenerator[AssistantMessageEvent]:

@@ -36,7 +36,7 @@ from trio_agent._messages import (
 from trio_agent._models import Model, StreamOptions, ThinkingLevel
 from trio_agent._queues import QueueMode, Queues
 from trio_agent._run_transcript import Origin, Pending
-from trio_agent._stream_fn import StreamFn, get_default_stream_fn
+from trio_agent._stream_fn import Connected, ConnectingStreamFn, StreamFn, as_model, get_default_stream_fn
 from trio_agent._text import clean_text
 from trio_agent._tool_batch import ToolExecutionMode
 from trio_agent._tools import Tool
@@ -55,11 +55,11 @@ class Agent:
     """A conversation with a model that may call tools.
 
     Belongs to one Trio run, and is driven from its thread. Holds no task, socket or thread while no run is on, except
-    that used as ``async with Agent(...) as agent`` it keeps its tool sets open from run to run; otherwise they are
-    opened for each run.
+    that used as ``async with Agent(...) as agent`` it keeps its tool sets and its connections to models open from run
+    to run; otherwise they are opened for each run.
 
     Args:
-        model: who is asked.
+        model: who is asked; a name such as ``"anthropic/claude-sonnet-4-5"`` is looked up among the providers.
         system_prompt: leads the transcript, unless ``messages`` begin with a system message.
         tools: that the model may call: tools, tool sets, or functions to make tools of.
         messages: an earlier transcript to go on with.
@@ -76,7 +76,7 @@ class Agent:
         closing_grace: seconds for the closing events of a run that is cancelled from outside; 0 sends none.
 
     Raises:
-        ValueError: a bound is not positive, or a mode is unknown.
+        ValueError: a bound is not positive, or a mode or a model's provider is unknown.
         ToolDefinitionError: two tools have the same name, or something is no tool.
 
     ``model``, ``thinking_level``, ``tools``, ``options``, ``hooks`` and ``tool_execution`` can be set at any time and
@@ -86,7 +86,7 @@ class Agent:
 
     def __init__(
         self,
-        model: Model,
+        model: Model | str,
         *,
         system_prompt: str = "",
         tools: Sequence[AnyTool] = (),
@@ -104,7 +104,7 @@ class Agent:
         closing_grace: float = 1.0,
     ) -> None:
         self._config = LoopConfig(
-            model=model,
+            model=as_model(model),
             thinking_level=thinking_level,
             options=options,
             hooks=hooks,
@@ -120,6 +120,7 @@ class Agent:
         self._thread_limiter: trio.CapacityLimiter | None = None
         self._queues = Queues(steering_mode, follow_up_mode)
         self._stream_fn = stream_fn
+        self._connected: Connected | None = None
         self._state = AgentState(self, self._with_head(system_prompt, messages))
         self._reducer = Reducer(self._state)
         self._delivery = self._reducer.delivery
@@ -142,7 +143,7 @@ class Agent:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        resources, self._resources = self._resources, None
+        resources, self._resources, self._connected = self._resources, None, None
         if resources is None:
             return None
         return await resources.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102  # what a tool set closes bounds itself
@@ -160,8 +161,8 @@ class Agent:
         return self._config.model
 
     @model.setter
-    def model(self, model: Model) -> None:
-        self._config = replace(self._config, model=model)
+    def model(self, model: Model | str) -> None:
+        self._config = replace(self._config, model=as_model(model))
 
     @property
     def thinking_level(self) -> ThinkingLevel:
@@ -434,11 +435,13 @@ class Agent:
                 "get_steering_messages and get_follow_up_messages are for loops without an agent; "
                 "call steer() and follow_up()"
             )
+        stream_fn = self._stream_fn or get_default_stream_fn()
+        connected = self._connected_for(stream_fn)
         run = Run(
             Context(self.messages, self._tools),
             self._config,
             self._reducer,
-            self._stream_fn or get_default_stream_fn(),
+            connected or stream_fn,
             handle,
             inbox=self._queues,
             cancellable_calls=watched,
@@ -448,8 +451,21 @@ class Agent:
             check_can_continue(self.messages)
         self._delivery.unmute()
         self._reducer.forget_error()
-        self._active = ActiveRun(run, prompts, handle)
+        self._active = ActiveRun(run, prompts, handle, connected)
         return self._active
+
+    def _connected_for(self, stream_fn: StreamFn) -> Connected | None:
+        if self._connected is not None and self._connected.stream_fn is stream_fn:
+            return self._connected
+        return Connected(stream_fn) if isinstance(stream_fn, ConnectingStreamFn) else None
+
+    async def _connect(self, connected: Connected, resources: AsyncExitStack) -> None:
+        # Connections that an entered agent has once made are kept for its next runs.
+        if connected is self._connected:
+            return
+        if self._resources is not None:
+            self._connected, resources = connected, self._resources
+        await resources.enter_async_context(connected)
 
     def _get_thread_limiter(self) -> trio.CapacityLimiter:
         # Never Trio's default one: threads that were abandoned would keep the application from getting its own.
@@ -483,9 +499,11 @@ class Agent:
     async def _drive(self, active: ActiveRun) -> RunResult:
         active.place = Place()
         try:
-            if self._toolsets:
+            if self._toolsets or active.connected is not None:
                 async with AsyncExitStack() as resources:
                     await self._open_toolsets(resources)
+                    if active.connected is not None:
+                        await self._connect(active.connected, resources)
                     messages = await active.run.execute(self._pending(active))
             else:
                 messages = await active.run.execute(self._pending(active))

@@ -20,6 +20,7 @@ from trio_agent._event_stream import EventStream, Place
 from trio_agent._loop import Run
 from trio_agent._messages import AgentMessage, AssistantMessage
 from trio_agent._nursery import NurseryManager, leave_nursery
+from trio_agent._stream_fn import Connected
 
 __all__ = ["ActiveRun", "AgentRun"]
 
@@ -31,16 +32,20 @@ class ActiveRun:
         run: the loop's.
         prompts: it begins with these; ``None`` for what is queued, or for the transcript as it is.
         handle: aborts it.
+        connected: what asks the model, if it has connections to keep.
         over: set when its last handler has returned.
         place: of its task, once it is there.
     """
 
-    __slots__ = ("handle", "over", "place", "prompts", "run")
+    __slots__ = ("connected", "handle", "over", "place", "prompts", "run")
 
-    def __init__(self, run: Run, prompts: list[AgentMessage] | None, handle: AbortHandle) -> None:
+    def __init__(
+        self, run: Run, prompts: list[AgentMessage] | None, handle: AbortHandle, connected: Connected | None
+    ) -> None:
         self.run = run
         self.prompts = prompts
         self.handle = handle
+        self.connected = connected
         self.over = trio.Event()
         self.place: Place | None = None
 

@@ -21,7 +21,7 @@ from trio_agent._loop_config import LoopConfig
 from trio_agent._messages import AgentMessage, AssistantMessage, ToolCall, Usage
 from trio_agent._nursery import NurseryManager, leave_nursery
 from trio_agent._run_transcript import Pending, tools_by_name
-from trio_agent._stream_fn import StreamFn, get_default_stream_fn
+from trio_agent._stream_fn import Connected, StreamFn, get_default_stream_fn
 from trio_agent._tool_call import ToolRunner
 from trio_agent._tools import ToolOutcome
 from trio_agent._transcript import Context, check_can_continue
@@ -129,9 +129,9 @@ async def _run(
     stream_fn: StreamFn | None,
     abort: AbortHandle | None,
 ) -> list[AgentMessage]:
-    stream_fn = stream_fn or get_default_stream_fn()
     await trio.lowlevel.checkpoint()
-    return await Run(context, config, _EmitSink(emit), stream_fn, abort or AbortHandle()).execute(prompts)
+    async with Connected(stream_fn or get_default_stream_fn()) as connected:
+        return await Run(context, config, _EmitSink(emit), connected, abort or AbortHandle()).execute(prompts)
 
 
 def agent_loop(

@@ -72,16 +72,19 @@ class RawServer:
 
     async def _read(self, stream: trio.SocketStream, number: int) -> Request | None:
         data = b""
-        while b"\r\n\r\n" not in data:
+        while not (parts := data.partition(b"\r\n\r\n"))[1]:
             received = await stream.receive_some()
             if not received:
                 return None
             data += received
-        head, _, body = data.partition(b"\r\n\r\n")
+        head, _, body = parts
         first, *lines = head.decode().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         while len(body) < int(headers["content-length"]):
-            body += await stream.receive_some()
+            received = await stream.receive_some()
+            if not received:
+                return None
+            body += received
         return Request(number, first.split()[1], headers, json.loads(body))
 
 
