@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, Self
 
 import pytest
@@ -28,6 +30,7 @@ from trio_agent import (
     ToolExecutionEnd,
     ToolExecutionStart,
     ToolResultDetails,
+    ToolResultMessage,
     ToolResultPatch,
     TurnDetails,
     TurnEnd,
@@ -217,6 +220,18 @@ def nested_tools() -> Scenario:
     return Scenario(agent=_agent(Answer(calls=calls), "Done.", limiter=trio.CapacityLimiter(1)), watchers=())
 
 
+def nested_beside_others() -> Scenario:
+    """A call that is nested gets two slots at once: the one it is lent, and one that another call gives back."""
+    calls = [tool_call("delegate", levels=0), tool_call("work"), tool_call("delegate", levels=1)]
+    return Scenario(agent=_agent(Answer(calls=calls), "Done.", limiter=trio.CapacityLimiter(2)), watchers=())
+
+
+def left_early() -> Scenario:
+    calls = [tool_call("work"), tool_call("report", steps=1)]
+    agent = _agent(Answer(text="Hello", calls=calls), "Done.", delay=0.01)
+    return Scenario(agent=agent, watched=True, leaves_after=18)
+
+
 def queued_messages() -> Scenario:
     agent = _agent(Answer(calls=[tool_call("work")]), "Steered.", "Followed.", "Once more.", "Again.")
     agent.steer("before the first request")
@@ -343,6 +358,8 @@ SCENARIOS: Sequence[Callable[[], Scenario]] = (
     watched_alone_one_by_one,
     sequential_tools,
     nested_tools,
+    nested_beside_others,
+    left_early,
     queued_messages,
     continued_from_queue,
     failing_stream,
@@ -416,15 +433,57 @@ SEEDS = range(int(os.environ.get("SWEEP_SEEDS", "1")))
 """Orders of tasks. One is enough to find what a change breaks; more are for a release."""
 
 
+# What the tools of the scenarios can come to; anything else would be an invention of the loop.
+_RESULTS = re.compile(
+    "worked|reported|delegated: (True|False)|done|rewritten|tidied|stubborn|seen|RuntimeError: clean-up failed"
+    "|Operation aborted|Tool missing not found|Tool \\S+ was cancelled"
+    "|Tool call \\S+ was not executed: .*|Validation failed for tool .*",
+    re.DOTALL,
+)
+
+# Virtual seconds that a stop may take: none, but for what handlers, hooks and the clean-up of tools take.
+_SLOWEST = {
+    slow_handlers: 0.35,
+    awaiting_hooks: 0.08,
+    resisting_tools: 0.06,
+    failing_listener: 0.02,
+    failing_hook: 0.02,
+}
+
+
+def _check_results(agent: Agent) -> None:
+    for message in agent.messages:
+        if isinstance(message, ToolResultMessage):
+            assert _RESULTS.fullmatch(message.text), message.text
+
+
+def _check_closed_by_an_answer(agent: Agent) -> None:
+    _check_results(agent)
+    assert isinstance(agent.messages[-1], AssistantMessage), "after an abort an answer was still owed"
+
+
+def sweep(
+    scenario: Callable[[], Scenario], *, action: Action | Sequence[Action], points: Iterable[int] | None = None
+) -> None:
+    def make() -> Scenario:
+        made = scenario()
+        is_closed = action == "abort" and made.raises is None
+        return replace(made, check=_check_closed_by_an_answer if is_closed else _check_results)
+
+    report = cancel_everywhere(make, action=action, seeds=SEEDS, points=points)
+
+    assert report.slowest_stop <= _SLOWEST.get(scenario, 0.0) + 1e-6
+
+
 @pytest.mark.parametrize("action", ["cancel", "abort", "interrupt", "cancel_tool"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_run_can_be_disturbed_at_every_point(scenario: Callable[[], Scenario], action: Action) -> None:
-    cancel_everywhere(scenario, action=action, seeds=SEEDS)
+    sweep(scenario, action=action)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_watcher_can_be_cancelled_at_every_point_and_the_run_goes_on(scenario: Callable[[], Scenario]) -> None:
-    cancel_everywhere(scenario, action="cancel_watcher", seeds=SEEDS, points=range(1, 10_000, 3))
+    sweep(scenario, action="cancel_watcher", points=range(1, 10_000, 3))
 
 
 @pytest.mark.parametrize("actions", [("abort", "cancel"), ("cancel", "abort"), ("abort", "interrupt")])
@@ -432,4 +491,29 @@ def test_a_watcher_can_be_cancelled_at_every_point_and_the_run_goes_on(scenario:
 def test_a_run_that_is_being_stopped_can_be_stopped_again(
     scenario: Callable[[], Scenario], actions: Sequence[Action]
 ) -> None:
-    cancel_everywhere(scenario, action=actions, seeds=SEEDS, points=range(1, 10_000, 7))
+    sweep(scenario, action=actions, points=range(1, 10_000, 7))
+
+
+@pytest.mark.parametrize("leaves_after", range(1, 28))
+def test_a_run_can_be_left_after_each_event(leaves_after: int) -> None:
+    def leave() -> Scenario:
+        return replace(left_early(), leaves_after=leaves_after, watchers=())
+
+    sweep(leave, action="abort", points=[10_000])
+
+
+def test_a_listener_that_takes_its_time_cannot_hold_up_a_cancellation_beyond_the_grace() -> None:
+    def make() -> Scenario:
+        agent = _agent(Answer(calls=[tool_call("work")]), "Done.")
+
+        async def listen(event: AgentEvent) -> None:
+            if isinstance(event, TurnEnd | ToolExecutionEnd):
+                await trio.sleep(20)
+
+        agent.subscribe(listen)
+        return Scenario(agent=agent)
+
+    for action in ("cancel", "interrupt"):
+        report = cancel_everywhere(make, action=action, seeds=SEEDS, points=range(1, 10_000, 3))
+
+        assert 0.9 < report.slowest_stop <= 1.0 + 1e-6

@@ -18,6 +18,7 @@ from trio_agent._agent_events import (
     TurnStart,
 )
 from trio_agent._messages import AgentMessage, AssistantMessage, ToolResultMessage
+from trio_agent._transcript import text_content
 
 __all__ = ["check_events"]
 
@@ -27,7 +28,7 @@ def check_events(events: Sequence[AgentEvent], *, complete: bool = True) -> None
 
     Runs, turns and messages open and close in pairs. A turn has messages that go in, then at most one answer, then the
     answer's calls and one result for each. A call starts once, in source order, ends once, and reports only in between;
-    its result comes after its end.
+    its result comes after its end, and is the one that the end told of.
 
     Args:
         events: of one run, or of several in a row.
@@ -58,6 +59,7 @@ class _Story:
         self._answer: AssistantMessage | None = None
         self._calls: list[str] = []
         self._begun: dict[str, bool] = {}  # whether a call that has started is still running
+        self._ends: dict[str, ToolExecutionEnd] = {}
         self._results: list[ToolResultMessage] = []
 
     @property
@@ -107,6 +109,7 @@ class _Story:
             case ToolExecutionEnd():
                 _require(self._begun.get(event.tool_call_id) is True, f"call {event.tool_call_id!r} is not running")
                 self._begun[event.tool_call_id] = False
+                self._ends[event.tool_call_id] = event
             case _:
                 raise AssertionError("unknown")
 
@@ -117,9 +120,19 @@ class _Story:
             expected = self._calls[len(self._results)]
             _require(message.tool_call_id == expected, f"the next result must be that of call {expected!r}")
             _require(self._begun.get(expected) is not True, f"call {expected!r} has not ended")
+            self._check_result(message)
         else:
             _require(self._answer is None, "the answer of the turn was already there")
         self._open = message
+
+    def _check_result(self, message: ToolResultMessage) -> None:
+        end = self._ends.get(message.tool_call_id)
+        if end is not None:
+            content = end.result.content
+            same = message.content == (text_content(content) if isinstance(content, str) else content)
+            _require(
+                same and message.is_error == end.is_error, f"call {end.tool_call_id!r} has ended with another result"
+            )
 
     def _end_message(self, message: AgentMessage) -> None:
         opened, self._open = self._open, None

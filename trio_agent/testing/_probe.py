@@ -1,8 +1,8 @@
 """Probe: what an agent asks of its surroundings, and whether it does so after it was told to stop.
 
-It takes the place of the agent's stream function, its hooks, its tools' bodies and its two methods that queue messages;
-each notes the call and passes it on. That reaches below the public doors, on purpose: a sweep must see what tools and
-hooks see, without asking their authors to instrument them.
+It takes the place of the agent's stream function, its hooks, its tools' bodies, its two methods that queue messages and
+``abort``; each notes the call and passes it on. That reaches below the public doors, on purpose: a sweep must see what
+tools and hooks see, without asking their authors to instrument them.
 """
 
 # pyright: reportPrivateUsage=false
@@ -36,7 +36,7 @@ class Probe:
         agent: from now on.
 
     Attributes:
-        stopped: whether the agent was told to stop; set by the owner.
+        stopped: whether the agent was told to abort its run, by whomever.
         late: what was asked for after that.
     """
 
@@ -52,6 +52,7 @@ class Probe:
         agent._stream_fn = self._ask_model
         agent.tools = [self._watched_tool(tool) for tool in agent.tools]
         agent.hooks = self._watched_hooks(agent.hooks)
+        agent.abort = self._noting_abort(agent.abort)  # type: ignore[method-assign]
         for name, queued in (("steer", self._queued["steering"]), ("follow_up", self._queued["follow-up"])):
             setattr(agent, name, _appending(getattr(agent, name), functools.partial(self._waiting, name), queued))
         for name in ("clear_steering", "clear_follow_ups", "reset"):
@@ -79,6 +80,13 @@ class Probe:
 
     def _waiting(self, method: str) -> Sequence[AgentMessage]:
         return self._agent.queued_steering if method == "steer" else self._agent.queued_follow_ups
+
+    def _noting_abort(self, abort: Callable[[], None]) -> Callable[[], None]:
+        def noting() -> None:
+            self.stopped |= self._agent.is_running
+            abort()
+
+        return noting
 
     def _note(self, what: str) -> None:
         if self.stopped:

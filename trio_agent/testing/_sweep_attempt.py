@@ -14,10 +14,12 @@ from typing import Literal, TypeAlias
 import trio
 
 from trio_agent._agent import Agent, Prompt
-from trio_agent._agent_events import AgentEvent
+from trio_agent._agent_events import AgentEnd, AgentEvent, MessageUpdate, ToolExecutionEnd
 from trio_agent._agent_run import AgentRun
 from trio_agent._failures import bare
+from trio_agent._messages import AssistantMessage, ToolResultMessage
 from trio_agent._tool_body import _own_limiter
+from trio_agent._tool_call import ABORTED, error_result
 from trio_agent.testing._check import check_transcript
 from trio_agent.testing._check_events import check_events
 from trio_agent.testing._probe import Probe
@@ -46,18 +48,23 @@ class Scenario:
         watched: run it through ``agent.run()`` and iterate it, instead of ``agent.prompt()``.
         watchers: bodies of further watchers, each in a task of its own, outside of what is cancelled; a second one is
             cancelled together with the run.
+        leaves_after: a run that is ``watched`` is left after so many events; ``None`` for not before its end.
         raises: what a listener or hook of the scenario makes the run raise in the ordinary course.
+        check: is given the agent when the run is over, and raises ``AssertionError`` if something does not hold that
+            must hold in this scenario.
     """
 
     agent: Agent
     prompt: Prompt | None = "go"
     watched: bool = False
     watchers: Sequence[Callable[[AgentEvent], Awaitable[None]]] = (_only_watch,)
+    leaves_after: int | None = None
     raises: type[Exception] | None = None
+    check: Callable[[Agent], None] | None = None
 
 
 @contextmanager
-def _recording(agent: Agent, events: list[AgentEvent]) -> Generator[None]:
+def _recording(agent: Agent, note: Callable[[AgentEvent], None]) -> Generator[None]:
     # Where the state follows the events, and not as a listener: a watcher that is alone gets them in another way than
     # one that is not.
     delivery = agent._delivery
@@ -65,7 +72,7 @@ def _recording(agent: Agent, events: list[AgentEvent]) -> Generator[None]:
 
     def record(event: AgentEvent) -> None:
         reduce(event)
-        events.append(event)
+        note(event)
 
     delivery._reduce = record
     try:
@@ -95,7 +102,8 @@ class Attempt:
     Attributes:
         steps: the instrument that it needs.
         problem: what did not hold.
-        stop_time: virtual seconds from the first action that stops the run to its end.
+        stop_time: virtual seconds from the first action that stops the run to its end; for a call that is cancelled
+            alone, to the end of the call.
     """
 
     def __init__(
@@ -117,7 +125,11 @@ class Attempt:
         self._recorded: list[AgentEvent] = []
         self._watchers = [_Watcher(f"watcher {i}", body) for i, body in enumerate(scenario.watchers)]
         self._body_log: list[AgentEvent] = []
+        self._listened: list[AgentEvent] = []
         self._cut: list[str] = []
+        self._cancelled_calls: dict[str, float] = {}
+        self._has_returned = False
+        self._was_interrupted = False
         self._watching = 0
 
     # -- the actions, done by the instrument -------------------------------------------------------------------------
@@ -126,19 +138,18 @@ class Attempt:
         return (lambda: self._do(action)) if isinstance(action, str) else (lambda: action(self._agent))
 
     def _do(self, action: str) -> None:
-        # An abort of an agent that has not begun yet is no abort.
-        stops = action in {"cancel", "interrupt"} or (action == "abort" and self._agent.is_running)
-        if stops and self._stopped_at is None:
-            self._stopped_at = trio.current_time()
         match action:
             case "cancel":
+                self._note_stop()
                 self._scope.cancel()
                 for watcher in self._watchers[1:2]:
                     watcher.scope.cancel()
             case "abort":
-                self._probe.stopped |= stops
+                if self._agent.is_running:  # an abort of an agent that has not begun yet is no abort
+                    self._note_stop()
                 self._agent.abort()
             case "interrupt":
+                self._note_stop()
                 signal.raise_signal(signal.SIGINT)
             case "cancel_watcher":
                 for watcher in self._watchers[:1]:
@@ -146,9 +157,22 @@ class Attempt:
             case "cancel_tool":
                 for call_id in self._agent.state.pending_tool_calls[:1]:
                     assert self._handle is not None
+                    self._cancelled_calls.setdefault(call_id, trio.current_time())
                     self._handle.cancel_tool(call_id)
             case _:
                 raise ValueError(action)
+
+    def _note_stop(self) -> None:
+        if self._stopped_at is None:
+            self._stopped_at = trio.current_time()
+
+    def _record(self, event: AgentEvent) -> None:
+        self._recorded.append(event)
+        if self._probe.stopped and isinstance(event, MessageUpdate):
+            self._probe.late.append("more of an answer")
+        if isinstance(event, ToolExecutionEnd) and event.tool_call_id in self._cancelled_calls:
+            since = trio.current_time() - self._cancelled_calls[event.tool_call_id]
+            self.stop_time = max(self.stop_time, since)
 
     def _spins(self, task: trio.lowlevel.Task) -> None:
         self._stuck(f"task {task.name!r} and the others go on without end")
@@ -165,7 +189,7 @@ class Attempt:
         self._tasks_before = trio.lowlevel.current_statistics().tasks_living
         self._probe = Probe(self._agent)
         try:
-            with self._guard_scope, _recording(self._agent, self._recorded):
+            with self._guard_scope, _recording(self._agent, self._record):
                 if self._watchers:
                     # Without watchers delivery may be no checkpoint at all, and that is another kind of run.
                     self._agent.subscribe(self._linger)
@@ -183,6 +207,7 @@ class Attempt:
             nursery.cancel_scope.cancel()
 
     async def _linger(self, event: AgentEvent) -> None:
+        self._listened.append(event)
         try:
             await trio.lowlevel.checkpoint()
         except trio.Cancelled:
@@ -212,6 +237,7 @@ class Attempt:
         try:
             with self._scope:
                 await self._scenario_run()
+                self._has_returned = True
         except (Exception, KeyboardInterrupt, BaseExceptionGroup) as exc:  # noqa: BLE001  # looked at by the caller
             error = exc
         self.steps.disarm()
@@ -222,6 +248,8 @@ class Attempt:
                 await trio.sleep(0.001)
             except KeyboardInterrupt as exc:
                 error = error or exc  # it came when the run was over
+                self._was_interrupted = True
+        self._was_interrupted |= isinstance(error, KeyboardInterrupt)
         return error
 
     async def _scenario_run(self) -> None:
@@ -230,6 +258,10 @@ class Attempt:
             async with agent.run(prompt) as self._handle:
                 async for event in self._handle:
                     self._body_log.append(event)
+                    if len(self._body_log) == self._scenario.leaves_after:
+                        self._note_stop()
+                        self._probe.stopped = True
+                        break
         elif prompt is None:
             await agent.continue_()
         else:
@@ -246,10 +278,15 @@ class Attempt:
             raise AssertionError(f"asked for after the abort: {', '.join(self._probe.late)}")
         if self._cut:
             raise AssertionError(f"a listener was cancelled in the middle of {', '.join(self._cut)}")
+        self._check_calls_cancelled_alone()
         check_events(self._recorded, complete=self._is_owed_everything)
+        if self._watchers:
+            self._check_log("a listener", self._listened, complete=True)
         for watcher in self._watchers:
             self._check_log(watcher.name, watcher.log, complete=not watcher.scope.cancel_called)
         self._check_log("the body of the run", self._body_log, complete=False)
+        if self._scenario.check is not None:
+            self._scenario.check(self._agent)
 
     @property
     def _is_hurried(self) -> bool:
@@ -288,6 +325,27 @@ class Attempt:
             expected += (self._scenario.raises,)
         if error is not None and not isinstance(error, expected):
             raise AssertionError(f"the run raised {error!r}") from error
+        done = [action for action, _ in zip(self._actions, self.steps.done, strict=False)]
+        if "interrupt" in done and not self._was_interrupted:
+            raise AssertionError("the KeyboardInterrupt was swallowed")
+        if self._has_returned and not self._probe.stopped and self._was_cut():
+            raise AssertionError("the run was cut, and yet it returned")
+
+    def _was_cut(self) -> bool:
+        ends = [event for event in self._recorded if isinstance(event, AgentEnd)]
+        return any(
+            (isinstance(message, AssistantMessage) and message.stop_reason == "aborted")
+            or (isinstance(message, ToolResultMessage) and message.content == ABORTED.content)
+            for event in ends
+            for message in event.messages
+        )
+
+    def _check_calls_cancelled_alone(self) -> None:
+        for event in self._recorded:
+            if not isinstance(event, ToolExecutionEnd) or event.tool_call_id in self._cancelled_calls:
+                continue
+            if event.result == error_result(f'Tool "{event.tool_name}" was cancelled'):
+                raise AssertionError(f"call {event.tool_call_id!r} was cancelled, and nobody asked for it")
 
     def _check_log(self, name: str, log: list[AgentEvent], *, complete: bool) -> None:
         recorded = self._recorded
@@ -311,5 +369,7 @@ class Attempt:
         self._probe.check_queues()
         if self._is_owed_everything:
             check_events(self._recorded)
+            if self._watchers:
+                self._check_log("a listener", self._listened, complete=True)
             for watcher in self._watchers:
                 self._check_log(watcher.name, watcher.log, complete=not watcher.scope.cancel_called)
