@@ -29,6 +29,7 @@ NAMES: Final = (
     "transcript",
     "abort",
     "sse",
+    "memory",
 )
 """The benchmarks, in the order in which they run."""
 

@@ -10,56 +10,32 @@ Not shown: what the process needs before it does anything; see ``import_time`` f
 
 from __future__ import annotations
 
-import gc
 import resource
 import sys
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 
 import trio
 
-from benchmarks import fan_out
+from benchmarks import _resident, fan_out
 from benchmarks._harness import Benchmark, Case, Plan, Unit, fresh_process
 from benchmarks._work import calls_events
 
 __all__ = ["BENCHMARK"]
 
-_STATUS = Path("/proc/self/status")
-
-
-def _kilobytes(field: str) -> int:
-    # Linux counts the peak of a new process from that of its parent in getrusage(), but not here.
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1])
-    raise RuntimeError(f"{_STATUS} has no {field}")
-
-
-def _idle() -> int:
-    gc.collect()
-    return _kilobytes("VmRSS:") if _STATUS.exists() else _peak()
-
-
-def _peak() -> int:
-    if _STATUS.exists():
-        return _kilobytes("VmHWM:")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak // 1024 if sys.platform == "darwin" else peak
-
 
 async def _peak_of(side: str, size: int) -> float:
     if side == "bare":
         await fan_out.bare(perf_counter, 1)
-        before = _idle()
+        before = _resident.idle()
         await fan_out.bare(perf_counter, size)
     else:
         await fan_out.listened(perf_counter, 1, calls_events(fan_out.calls(1)))
-        before = _idle()
+        before = _resident.idle()
         await fan_out.listened(perf_counter, size, calls_events(fan_out.calls(size)))
     # What fits into memory that the process has already got cannot be seen; a page is the least that can.
-    return max(_peak() - before, resource.getpagesize() // 1024) / 1000
+    return max(_resident.peak() - before, resource.getpagesize() // 1024) / 1000
 
 
 def _measure(side: str, size: int, times: int) -> float:
