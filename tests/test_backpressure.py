@@ -193,7 +193,7 @@ async def test_a_reader_that_does_not_begin_lets_nothing_be_asked() -> None:
 async def test_a_reader_that_goes_on_gets_everything() -> None:
     body, reader = CountingBody(chunks=50), Reader(stops_after=51)
 
-    await watch_with_buffer(body, reader)
+    await watch_run(body, reader)
 
     assert reader.deltas == body.pulled == 50
     assert body.closed
