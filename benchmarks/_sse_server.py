@@ -1,19 +1,23 @@
 """A server on the loopback that streams answers of any length, each event in an HTTP chunk of its own.
 
 Runs as a process of its own, so that it takes no time from what is measured: it prints its port, and serves until it is
-terminated. ``GET /1000`` is answered with 1000 text deltas in the format of OpenAI's chat completions.
+terminated. Any request below ``/1000`` is answered with 1000 text deltas in the format of OpenAI's chat completions.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import re
 
 import trio
 
 __all__ = ["PIECE"]
 
 PIECE = "word "
+_REQUEST = re.compile(
+    rb"POST /(?P<deltas>\d+).*?\r\ncontent-length: (?P<length>\d+)(?=\r\n).*?\r\n\r\n", re.DOTALL | re.IGNORECASE
+)
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _EVENT = (
     'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"some-model",'
@@ -38,14 +42,13 @@ async def _serve(stream: trio.SocketStream) -> None:
     received = b""
     async with stream:
         while True:
-            while b"\r\n\r\n" not in received:
+            while not (request := _REQUEST.match(received)) or len(received) < request.end() + int(request["length"]):
                 data = await stream.receive_some()
                 if not data:
                     return
                 received += data
-            request, _, received = received.partition(b"\r\n\r\n")
-            deltas = int(request.split()[1].strip(b"/"))
-            await stream.send_all(_response(deltas))
+            received = received[request.end() + int(request["length"]) :]
+            await stream.send_all(_response(int(request["deltas"])))
 
 
 async def _main() -> None:
