@@ -7,6 +7,7 @@ The sweep goes through every point of runs that were thought of; here are those 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -63,6 +64,7 @@ class World:
         self.queued: dict[str, list[AgentMessage]] = {"steer": [], "follow_up": []}
         self.aborted = False
         self.late: list[str] = []
+        self.is_over = False
         self.bodies = 0
         self.booms: list[Boom] = []
         self.cancelled_at: float | None = None
@@ -235,9 +237,9 @@ class World:
 
     async def _disturbed_run(self, nursery: trio.Nursery) -> None:
         self.handle: AgentRun | None = None
-        with trio.CancelScope() as scope, trio.CancelScope() as others:
+        with trio.CancelScope() as scope:
             for disturbance in self.script.disturbances:
-                nursery.start_soon(self._disturb, disturbance, scope, others)
+                nursery.start_soon(self._disturb, disturbance, scope)
             try:
                 if self.script.watched:
                     async with self.agent.run("go") as self.handle:
@@ -249,12 +251,12 @@ class World:
                 self._check_raised(exc)
             else:
                 assert not self.booms or scope.cancelled_caught, "an exception was lost"
-            others.cancel()
+        self.is_over = True
         self.closing_time = 0.0 if self.cancelled_at is None else trio.current_time() - self.cancelled_at
 
-    async def _disturb(self, disturbance: Disturbance, scope: trio.CancelScope, run: trio.CancelScope) -> None:
+    async def _disturb(self, disturbance: Disturbance, scope: trio.CancelScope) -> None:
         await trio.sleep(disturbance.at)
-        if run.cancel_called or not self.agent.is_running:
+        if self.is_over or not self.agent.is_running:
             return
         match disturbance.what:
             case "cancel":
@@ -335,8 +337,13 @@ def _is_of_booms(exc: BaseException) -> bool:
 
 def _live(script: RandomScript) -> World:
     world = World(script)
-    with deterministic_scheduling(script.seed):
-        trio.run(world.live, clock=trio.testing.MockClock(autojump_threshold=0))
+    logger = logging.getLogger("trio_agent")  # what a tool's failure logs costs more than all the rest
+    logger.disabled = True
+    try:
+        with deterministic_scheduling(script.seed):
+            trio.run(world.live, clock=trio.testing.MockClock(autojump_threshold=0))
+    finally:
+        logger.disabled = False
     return world
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any, Self
@@ -15,10 +15,12 @@ import trio
 from trio_agent import (
     Agent,
     AgentEvent,
+    AgentMessage,
     AssistantMessage,
     AssistantMessageEvent,
     BlockToolCall,
     Hooks,
+    JsonObject,
     MessageEnd,
     ModelError,
     ReplaceArguments,
@@ -49,6 +51,13 @@ async def work(seconds: float = 0.1) -> str:
     """Take time."""
     await trio.sleep(seconds)
     return "worked"
+
+
+@tool
+async def blink() -> str:
+    """Come to an end in the moment in which it is stopped."""
+    await trio.lowlevel.cancel_shielded_checkpoint()
+    return "blinked"
 
 
 @tool
@@ -166,16 +175,18 @@ def _agent(
     hooks: Hooks = Hooks(),  # noqa: B008
     limiter: trio.CapacityLimiter | None = None,
     sequential: bool = False,
+    closing_grace: float = 1.0,
 ) -> Agent:
     model = ScriptedModel(answers, delay=delay)
     return Agent(
         model.model,
         system_prompt="Be brief.",
         stream_fn=model,
-        tools=[work, report, delegate, rewrite, tidy, stubborn, crash],
+        tools=[work, blink, report, delegate, rewrite, tidy, stubborn, crash],
         hooks=hooks,
         limiter=limiter,
         tool_execution="sequential" if sequential else "parallel",
+        closing_grace=closing_grace,
     )
 
 
@@ -200,6 +211,17 @@ def watched_alone_one_by_one() -> Scenario:
     return Scenario(agent=_agent(Answer(calls=calls), "Done.", sequential=True), watched=True, watchers=())
 
 
+def prompted_with_a_watcher_alone() -> Scenario:
+    """The watcher is in a task that is not stopped with the run."""
+    calls = [tool_call("work"), tool_call("report", steps=1), tool_call("missing")]
+    return Scenario(agent=_agent(Answer(text="ok", calls=calls), "Done."), listened=False)
+
+
+def without_closing_events() -> Scenario:
+    calls = [tool_call("work"), tool_call("report", steps=1)]
+    return Scenario(agent=_agent(Answer(text="ok", calls=calls), "Done.", closing_grace=0))
+
+
 def one_tool() -> Scenario:
     """A call that is alone needs no task of its own."""
     return Scenario(agent=_agent(Answer(calls=[tool_call("work")]), "Done."))
@@ -222,7 +244,7 @@ def nested_tools() -> Scenario:
 
 def nested_beside_others() -> Scenario:
     """A call that is nested gets two slots at once: the one it is lent, and one that another call gives back."""
-    calls = [tool_call("delegate", levels=0), tool_call("work"), tool_call("delegate", levels=1)]
+    calls = [tool_call("delegate", levels=0), tool_call("work")]
     return Scenario(agent=_agent(Answer(calls=calls), "Done.", limiter=trio.CapacityLimiter(2)), watchers=())
 
 
@@ -303,6 +325,12 @@ def awaiting_hooks() -> Scenario:
     return Scenario(agent=_agent(Answer(calls=[tool_call("work"), tool_call("tidy")]), "Done.", hooks=_AWAITING))
 
 
+def passing_hooks() -> Scenario:
+    """Hooks and tools that come to an end in the moment in which they are stopped, so that nothing tells them."""
+    calls = [tool_call("blink"), tool_call("blink")]
+    return Scenario(agent=_agent(Answer(calls=calls), Answer(calls=calls[:1]), "Done.", hooks=_PASSING))
+
+
 def resisting_tools() -> Scenario:
     calls = [tool_call("tidy"), tool_call("stubborn"), tool_call("crash")]
     return Scenario(agent=_agent(Answer(calls=calls), Answer(calls=[tool_call("stubborn")]), "Done."))
@@ -356,6 +384,8 @@ SCENARIOS: Sequence[Callable[[], Scenario]] = (
     parallel_tools,
     watched_alone,
     watched_alone_one_by_one,
+    prompted_with_a_watcher_alone,
+    without_closing_events,
     sequential_tools,
     nested_tools,
     nested_beside_others,
@@ -369,6 +399,7 @@ SCENARIOS: Sequence[Callable[[], Scenario]] = (
     limited_tools,
     exclusive_tools,
     awaiting_hooks,
+    passing_hooks,
     resisting_tools,
     truncated_answer,
     failing_listener,
@@ -377,54 +408,57 @@ SCENARIOS: Sequence[Callable[[], Scenario]] = (
 )
 
 
-async def _wait_transform(messages: Sequence[object]) -> Sequence[object]:
-    await trio.sleep(0.01)
-    return messages
-
-
-async def _wait_key(_provider: str) -> str | None:
-    await trio.sleep(0.01)
-    return None
-
-
-async def _wait_request(_details: RequestDetails) -> None:
+async def _wait() -> None:
     await trio.sleep(0.01)
 
 
-async def _wait_before(details: ToolCallDetails) -> BlockToolCall | ReplaceArguments | None:
-    await trio.sleep(0.01)
-    return ReplaceArguments({"seconds": 0.05}) if details.tool_call.name == "work" else None
+def _hooks(wait: Callable[[], Awaitable[None]], arguments: JsonObject | None, content: str) -> Hooks:
+    """Hooks that wait, and change nothing but the arguments and the result of a call."""
+
+    async def transform(messages: Sequence[AgentMessage]) -> Sequence[AgentMessage]:
+        await wait()
+        return messages
+
+    async def get_key(_provider: str) -> str | None:
+        await wait()
+        return None
+
+    async def before_request(_details: RequestDetails) -> None:
+        await wait()
+
+    async def before_call(details: ToolCallDetails) -> BlockToolCall | ReplaceArguments | None:
+        await wait()
+        return ReplaceArguments(arguments) if arguments and details.tool_call.name == "work" else None
+
+    async def after_call(_details: ToolResultDetails) -> ToolResultPatch | None:
+        await wait()
+        return ToolResultPatch(content=content)
+
+    async def finish(_details: TurnDetails) -> None:
+        await wait()
+
+    async def stop(_details: TurnDetails) -> bool:
+        await wait()
+        return False
+
+    async def prepare_next(_details: TurnDetails) -> TurnUpdate | None:
+        await wait()
+        return None
+
+    return Hooks(
+        transform_context=transform,
+        get_api_key=get_key,
+        prepare_request=before_request,
+        before_tool_call=before_call,
+        after_tool_call=after_call,
+        finish_turn=finish,
+        should_stop_after_turn=stop,
+        prepare_next_turn=prepare_next,
+    )
 
 
-async def _wait_after(_details: ToolResultDetails) -> ToolResultPatch | None:
-    await trio.sleep(0.01)
-    return ToolResultPatch(content="seen")
-
-
-async def _wait_finish(_details: TurnDetails) -> None:
-    await trio.sleep(0.01)
-
-
-async def _wait_stop(_details: TurnDetails) -> bool:
-    await trio.sleep(0.01)
-    return False
-
-
-async def _wait_next(_details: TurnDetails) -> TurnUpdate | None:
-    await trio.sleep(0.01)
-    return None
-
-
-_AWAITING = Hooks(
-    transform_context=_wait_transform,  # type: ignore[arg-type]
-    get_api_key=_wait_key,
-    prepare_request=_wait_request,
-    before_tool_call=_wait_before,
-    after_tool_call=_wait_after,
-    finish_turn=_wait_finish,
-    should_stop_after_turn=_wait_stop,
-    prepare_next_turn=_wait_next,
-)
+_AWAITING = _hooks(_wait, {"seconds": 0.05}, "seen")
+_PASSING = _hooks(trio.lowlevel.cancel_shielded_checkpoint, None, "seen")
 
 
 # -- the sweeps ------------------------------------------------------------------------------------------------------
@@ -435,7 +469,7 @@ SEEDS = range(int(os.environ.get("SWEEP_SEEDS", "1")))
 
 # What the tools of the scenarios can come to; anything else would be an invention of the loop.
 _RESULTS = re.compile(
-    "worked|reported|delegated: (True|False)|done|rewritten|tidied|stubborn|seen|RuntimeError: clean-up failed"
+    "worked|blinked|reported|delegated: (True|False)|done|rewritten|tidied|stubborn|seen|RuntimeError: clean-up failed"
     "|Operation aborted|Tool missing not found|Tool \\S+ was cancelled"
     "|Tool call \\S+ was not executed: .*|Validation failed for tool .*",
     re.DOTALL,
@@ -472,7 +506,7 @@ def sweep(
 
     report = cancel_everywhere(make, action=action, seeds=SEEDS, points=points)
 
-    assert report.slowest_stop <= _SLOWEST.get(scenario, 0.0) + 1e-6
+    assert report.slowest_stop <= _SLOWEST.get(scenario, 0.0) + 1e-6, f"a stop took {report.slowest_stop} s"
 
 
 @pytest.mark.parametrize("action", ["cancel", "abort", "interrupt", "cancel_tool"])

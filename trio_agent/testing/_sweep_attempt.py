@@ -48,6 +48,8 @@ class Scenario:
         watched: run it through ``agent.run()`` and iterate it, instead of ``agent.prompt()``.
         watchers: bodies of further watchers, each in a task of its own, outside of what is cancelled; a second one is
             cancelled together with the run.
+        listened: a listener makes each delivery to watchers a checkpoint. Without it, a watcher that is alone takes
+            events in batches.
         leaves_after: a run that is ``watched`` is left after so many events; ``None`` for not before its end.
         raises: what a listener or hook of the scenario makes the run raise in the ordinary course.
         check: is given the agent when the run is over, and raises ``AssertionError`` if something does not hold that
@@ -58,6 +60,7 @@ class Scenario:
     prompt: Prompt | None = "go"
     watched: bool = False
     watchers: Sequence[Callable[[AgentEvent], Awaitable[None]]] = (_only_watch,)
+    listened: bool = True
     leaves_after: int | None = None
     raises: type[Exception] | None = None
     check: Callable[[Agent], None] | None = None
@@ -190,7 +193,7 @@ class Attempt:
         self._probe = Probe(self._agent)
         try:
             with self._guard_scope, _recording(self._agent, self._record):
-                if self._watchers:
+                if self._is_listened:
                     # Without watchers delivery may be no checkpoint at all, and that is another kind of run.
                     self._agent.subscribe(self._linger)
                 await self._watch_and_run()
@@ -280,13 +283,17 @@ class Attempt:
             raise AssertionError(f"a listener was cancelled in the middle of {', '.join(self._cut)}")
         self._check_calls_cancelled_alone()
         check_events(self._recorded, complete=self._is_owed_everything)
-        if self._watchers:
+        if self._is_listened:
             self._check_log("a listener", self._listened, complete=True)
         for watcher in self._watchers:
             self._check_log(watcher.name, watcher.log, complete=not watcher.scope.cancel_called)
         self._check_log("the body of the run", self._body_log, complete=False)
         if self._scenario.check is not None:
             self._scenario.check(self._agent)
+
+    @property
+    def _is_listened(self) -> bool:
+        return self._scenario.listened and bool(self._watchers)
 
     @property
     def _is_hurried(self) -> bool:
@@ -369,7 +376,7 @@ class Attempt:
         self._probe.check_queues()
         if self._is_owed_everything:
             check_events(self._recorded)
-            if self._watchers:
+            if self._is_listened:
                 self._check_log("a listener", self._listened, complete=True)
             for watcher in self._watchers:
                 self._check_log(watcher.name, watcher.log, complete=not watcher.scope.cancel_called)
