@@ -30,31 +30,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     options = parser.parse_args(arguments)
-    is_local = options.local or options.gguf is not None
-    if options.prompt is None and (is_local or options.model is not None):
-        parser.error("a real model needs a PROMPT")
-    if is_local and (options.model is not None or options.base_url is not None):
-        parser.error("--local starts a model of its own: give it without --model and --base-url")
-    if options.base_url is not None and options.model is None:
-        parser.error("--base-url needs --model")
+    complaint = _contradiction(options)
+    if complaint:
+        parser.error(complaint)
     try:
-        if is_local:
-            from trio_agent._demo._ask import ask_local
-
-            return ask_local(options.prompt, gguf=options.gguf, as_json=options.json)
-        if options.model is not None:
-            from trio_agent._demo._ask import ask_provider
-
-            return ask_provider(options.prompt, options.model, base_url=options.base_url, as_json=options.json)
-        from trio_agent._demo import demonstrate
-
-        return demonstrate(options.prompt, catalogue=options.catalogue, as_json=options.json)
+        return _answer(options)
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has left. The interpreter flushes it once more at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _READER_LEFT
+
+
+def _contradiction(options: argparse.Namespace) -> str | None:
+    is_local = options.local or options.gguf is not None
+    if is_local and (options.model is not None or options.base_url is not None):
+        return "--local starts a model of its own: give it without --model and --base-url"
+    if options.base_url is not None and options.model is None:
+        return "--base-url needs --model"
+    if not options.prompt and (is_local or options.model is not None):
+        return "a real model needs a PROMPT"
+    return None
+
+
+def _answer(options: argparse.Namespace) -> int:
+    if options.model is not None:
+        from trio_agent._demo._ask import ask_provider
+
+        return ask_provider(options.prompt, options.model, base_url=options.base_url, as_json=options.json)
+    if options.local or options.gguf is not None:
+        from trio_agent._demo._ask import ask_local
+
+        return ask_local(options.prompt, gguf=options.gguf, as_json=options.json)
+    from trio_agent._demo import demonstrate
+
+    return demonstrate(options.prompt, catalogue=options.catalogue, as_json=options.json)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx  # noqa: ASYNC127
 import msgspec
 import pytest
 import trio
@@ -258,14 +258,15 @@ def is_alive(pid: int) -> bool:
 @needs_model
 async def test_the_process_is_gone_after_the_block_whatever_happens_in_it() -> None:
     pids: list[int] = []
+    server = LocalServer(threads=1)
     with trio.CancelScope() as scope:
-        async with LocalServer(threads=1) as server:
+        async with server:
             pids.append(server.process.pid)
             scope.cancel()
             await trio.sleep_forever()
 
     async def fail() -> None:
-        async with LocalServer(threads=1) as server:
+        async with server:
             pids.append(server.process.pid)
             raise ZeroDivisionError
 

@@ -123,7 +123,7 @@ class LocalServer:
                 if url is None:
                     raise ModelError(f"llama.cpp did not start: {_complaint(log) or answer['error']}")
             except BaseException:
-                await self._stop()
+                await self._stop()  # noqa: ASYNC102  # shielded, and as short as killing is
                 raise
         self._model = Model(
             id=path.stem,
@@ -138,7 +138,7 @@ class LocalServer:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._stop()
+        await self._stop()  # noqa: ASYNC102  # shielded, and as short as killing is
 
     def _find_model(self) -> Path:
         if importlib.util.find_spec("xllamacpp") is None:
