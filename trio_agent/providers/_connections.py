@@ -98,6 +98,10 @@ class Connections:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        await self.aclose()  # noqa: ASYNC102  # closing its sockets is all that it waits for, and is shielded inside
+
+    async def aclose(self) -> None:
+        """Close the client, if it was made here."""
         own, self._own = self._own, None
         if own is not None:
             self._client = None
@@ -105,7 +109,7 @@ class Connections:
 
 
 def _make_client() -> _OwnClient:
-    import httpx
+    import httpx  # noqa: ASYNC127  # users may bring its successor
 
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=_MAX_IDLE, keepalive_expiry=_IDLE_SECONDS)
     # HTTP/1.1 only: closing the connection is what makes a provider stop, and with HTTP/2 a cancelled answer is never
@@ -115,6 +119,6 @@ def _make_client() -> _OwnClient:
 
 @functools.cache
 def _tls_context() -> ssl.SSLContext:
-    import httpx
+    import httpx  # noqa: ASYNC127  # users may bring its successor
 
     return httpx.create_ssl_context()

@@ -27,6 +27,7 @@ __all__ = ["clamp_to_context", "estimate_tokens"]
 _CHARACTERS_PER_TOKEN: Final = 3.5
 _IMAGE_CHARACTERS: Final = 4800
 _SMALLEST_MARGIN: Final = 4096
+_LARGEST_SHARE: Final = 8
 _MARGIN: Final = 0.15
 _AMPLE_ROOM: Final = 32768
 
@@ -36,9 +37,11 @@ def clamp_to_context(model: Model, messages: Sequence[Message], wanted: int) -> 
     if model.context_window <= 0:
         return max(1, wanted)
     prompt = estimate_tokens(messages)
-    room = model.context_window - prompt - max(_SMALLEST_MARGIN, math.ceil(_MARGIN * prompt))
+    # pi's margin alone would fill the whole window of a small local model.
+    smallest = min(_SMALLEST_MARGIN, model.context_window // _LARGEST_SHARE)
+    room = model.context_window - prompt - max(smallest, math.ceil(_MARGIN * prompt))
     if room < _AMPLE_ROOM:
-        room = min(_AMPLE_ROOM, model.context_window - prompt - _SMALLEST_MARGIN)
+        room = min(_AMPLE_ROOM, model.context_window - prompt - smallest)
     return min(wanted, max(1, room))
 
 
