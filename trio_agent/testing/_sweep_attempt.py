@@ -89,6 +89,7 @@ class Attempt:
         scenario: a fresh one.
         actions: done at successive points.
         first: the first of these points.
+        stop_within: virtual seconds that a stop may take.
         max_seconds: of virtual time, and ...
         max_steps: ... of tasks, before the attempt is stuck.
 
@@ -99,13 +100,21 @@ class Attempt:
     """
 
     def __init__(
-        self, scenario: Scenario, actions: Sequence[Action], first: int, *, max_seconds: float, max_steps: int
+        self,
+        scenario: Scenario,
+        actions: Sequence[Action],
+        first: int,
+        *,
+        stop_within: float,
+        max_seconds: float,
+        max_steps: int,
     ) -> None:
         self.problem: BaseException | None = None
         self.stop_time = 0.0
         self._scenario = scenario
         self._agent = scenario.agent
         self._actions = actions
+        self._stop_within = stop_within
         self._max_seconds = max_seconds
         self.steps = StepInstrument(
             first, [self._doing(action) for action in actions], max_steps=max_steps, spinning=self._spins
@@ -117,6 +126,7 @@ class Attempt:
         self._recorded: list[AgentEvent] = []
         self._watchers = [_Watcher(f"watcher {i}", body) for i, body in enumerate(scenario.watchers)]
         self._body_log: list[AgentEvent] = []
+        self._heard: list[AgentEvent] = []
         self._cut: list[str] = []
         self._watching = 0
 
@@ -183,6 +193,7 @@ class Attempt:
             nursery.cancel_scope.cancel()
 
     async def _linger(self, event: AgentEvent) -> None:
+        self._heard.append(event)
         try:
             await trio.lowlevel.checkpoint()
         except trio.Cancelled:
@@ -240,6 +251,8 @@ class Attempt:
     def _check(self, error: BaseException | None) -> None:
         self._check_nothing_is_left()
         self._check_outcome(error)
+        if self.stop_time > self._stop_within:
+            raise AssertionError(f"it took {self.stop_time:g} virtual seconds to stop the run")
         check_transcript(self._agent.messages)
         self._probe.check_queues()
         if self._probe.late:
@@ -250,6 +263,7 @@ class Attempt:
         for watcher in self._watchers:
             self._check_log(watcher.name, watcher.log, complete=not watcher.scope.cancel_called)
         self._check_log("the body of the run", self._body_log, complete=False)
+        self._check_log("a listener", self._heard, complete=bool(self._watchers))
 
     @property
     def _is_hurried(self) -> bool:
