@@ -81,6 +81,13 @@ async def delegate(levels: int, *, ctx: ToolContext) -> str:
     return "done"
 
 
+@tool(timeout=60)
+async def linger() -> str:
+    """Do not come back."""
+    await trio.sleep_forever()
+    raise AssertionError
+
+
 @tool(execution_mode="exclusive")
 async def rewrite() -> str:
     """Take time, alone."""
@@ -182,7 +189,7 @@ def _agent(
         model.model,
         system_prompt="Be brief.",
         stream_fn=model,
-        tools=[work, blink, report, delegate, rewrite, tidy, stubborn, crash],
+        tools=[work, blink, report, delegate, linger, rewrite, tidy, stubborn, crash],
         hooks=hooks,
         limiter=limiter,
         tool_execution="sequential" if sequential else "parallel",
@@ -332,7 +339,7 @@ def passing_hooks() -> Scenario:
 
 
 def resisting_tools() -> Scenario:
-    calls = [tool_call("tidy"), tool_call("stubborn"), tool_call("crash")]
+    calls = [tool_call("tidy"), tool_call("stubborn"), tool_call("crash"), tool_call("linger")]
     return Scenario(agent=_agent(Answer(calls=calls), Answer(calls=[tool_call("stubborn")]), "Done."))
 
 
@@ -470,7 +477,7 @@ SEEDS = range(int(os.environ.get("SWEEP_SEEDS", "1")))
 # What the tools of the scenarios can come to; anything else would be an invention of the loop.
 _RESULTS = re.compile(
     "worked|blinked|reported|delegated: (True|False)|done|rewritten|tidied|stubborn|seen|RuntimeError: clean-up failed"
-    "|Operation aborted|Tool missing not found|Tool \\S+ was cancelled"
+    "|Operation aborted|Tool missing not found|Tool \\S+ was cancelled|Tool \\S+ timed out after 60 s"
     "|Tool call \\S+ was not executed: .*|Validation failed for tool .*",
     re.DOTALL,
 )

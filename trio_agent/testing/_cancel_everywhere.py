@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import cast
+from typing import Any, cast
 
 import trio
 import trio.testing
@@ -38,6 +39,7 @@ def cancel_everywhere(
     action: Action | Sequence[Action] = "cancel",
     seeds: Iterable[int] = (0,),
     points: Iterable[int] | None = None,
+    stop_within: float = math.inf,
     max_seconds: float = 1000.0,
     max_steps: int = 100_000,
 ) -> SweepReport:
@@ -70,6 +72,7 @@ def cancel_everywhere(
     What is checked after each run:
 
     * it has come to an end, and raised nothing but what it had to;
+    * if it was stopped, that took no longer than ``stop_within``;
     * no task of it is left, and no slot of a limiter is taken; the agent knows that it is idle;
     * the transcript is valid (``check_transcript``);
     * the events are well nested and closed (``check_events``), unless the grace for closing events was used up; every
@@ -84,10 +87,12 @@ def cancel_everywhere(
 
     Args:
         make_run: makes an agent to be prompted with ``"go"``, or a :class:`Scenario` that says more. It is called for
-            each attempt and must make everything anew, always in the same way; nothing may depend on real time.
+            each attempt, inside Trio, and must make everything anew, always in the same way; nothing may depend on real
+            time.
         action: what is done, once for each attempt.
         seeds: of the order of tasks.
         points: only these points, counted from 1; to replay a failure, or ``range(1, 10_000, 7)`` to save time.
+        stop_within: virtual seconds that a run may take from an action that stops it to its end.
         max_seconds: of virtual time that a run may take.
         max_steps: of tasks that a run may take.
 
@@ -106,10 +111,9 @@ def cancel_everywhere(
     wanted = None if points is None else list(points)
     for seed in seeds:
         for point in count(1) if wanted is None else wanted:
-            made = make_run()
-            scenario = made if isinstance(made, Scenario) else Scenario(agent=made)
-            attempt = Attempt(scenario, actions, point, max_seconds=max_seconds, max_steps=max_steps)
-            _run(attempt, seed)
+            attempt = _attempt(
+                make_run, seed, actions, point, stop_within=stop_within, max_seconds=max_seconds, max_steps=max_steps
+            )
             if attempt.problem is not None:
                 raise AssertionError(_explain(attempt, seed, point, actions)) from attempt.problem
             runs += 1
@@ -119,10 +123,19 @@ def cancel_everywhere(
     return SweepReport(runs=runs, slowest_stop=slowest)
 
 
-def _run(attempt: Attempt, seed: int) -> None:
-    clock = trio.testing.MockClock(autojump_threshold=0)
+def _attempt(
+    make_run: Callable[[], Agent | Scenario], seed: int, actions: Sequence[Action], point: int, **limits: Any
+) -> Attempt:
+    async def main() -> Attempt:
+        made = make_run()
+        scenario = made if isinstance(made, Scenario) else Scenario(agent=made)
+        attempt = Attempt(scenario, actions, point, **limits)
+        trio.lowlevel.add_instrument(attempt.steps)
+        await attempt.main()
+        return attempt
+
     with deterministic_scheduling(seed):
-        trio.run(attempt.main, clock=clock, instruments=[attempt.steps])
+        return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
 def _check_can_be_interrupted() -> None:

@@ -99,6 +99,7 @@ class Attempt:
         scenario: a fresh one.
         actions: done at successive points.
         first: the first of these points.
+        stop_within: virtual seconds that a stop may take.
         max_seconds: of virtual time, and ...
         max_steps: ... of tasks, before the attempt is stuck.
 
@@ -110,13 +111,21 @@ class Attempt:
     """
 
     def __init__(
-        self, scenario: Scenario, actions: Sequence[Action], first: int, *, max_seconds: float, max_steps: int
+        self,
+        scenario: Scenario,
+        actions: Sequence[Action],
+        first: int,
+        *,
+        stop_within: float,
+        max_seconds: float,
+        max_steps: int,
     ) -> None:
         self.problem: BaseException | None = None
         self.stop_time = 0.0
         self._scenario = scenario
         self._agent = scenario.agent
         self._actions = actions
+        self._stop_within = stop_within
         self._max_seconds = max_seconds
         self.steps = StepInstrument(
             first, [self._doing(action) for action in actions], max_steps=max_steps, spinning=self._spins
@@ -275,6 +284,8 @@ class Attempt:
     def _check(self, error: BaseException | None) -> None:
         self._check_nothing_is_left()
         self._check_outcome(error)
+        if self.stop_time > self._stop_within:
+            raise AssertionError(f"it took {self.stop_time:g} virtual seconds to stop the run")
         check_transcript(self._agent.messages)
         self._probe.check_queues()
         if self._probe.late:
