@@ -17,7 +17,7 @@ from trio.testing import MockClock
 from trio_agent import Agent, Model, ModelCost, RetryDetails, StreamOptions, with_retries
 from trio_agent.providers import HTTPRequest, ModelClient, openai_compatible
 
-CHUNKS = [
+CHUNKS: list[dict[str, object]] = [
     {"choices": [{"index": 0, "delta": {"content": "The sky "}}]},
     {"choices": [{"index": 0, "delta": {"content": "is up."}, "finish_reason": "stop"}]},
     {"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30}},
