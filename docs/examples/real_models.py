@@ -10,7 +10,7 @@ Prints::
 
 import json
 
-import httpx
+import httpx  # noqa: ASYNC127
 import trio
 from trio.testing import MockClock
 

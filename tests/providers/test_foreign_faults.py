@@ -1,6 +1,6 @@
 """Faults that somebody else thought of: ``llmock`` plays providers and breaks, and judges how its client took that.
 
-Its server and its opinion are independent of ours. It is no part of the development extra, as it brings a web framework.
+Its server and its opinion are independent of ours. It is no part of the development extra: it brings a web framework.
 """
 
 from __future__ import annotations
