@@ -13,6 +13,7 @@ import pytest
 
 import trio_agent
 import trio_agent.lowlevel
+import trio_agent.providers
 import trio_agent.testing
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -65,7 +66,11 @@ def test_links_of_a_chapter_lead_somewhere(chapter: Path) -> None:
     assert [target for target in local if not (chapter.parent / target).exists()] == []
 
 
-@pytest.mark.parametrize("module", [trio_agent, trio_agent.lowlevel, trio_agent.testing], ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "module",
+    [trio_agent, trio_agent.lowlevel, trio_agent.providers, trio_agent.testing],
+    ids=lambda module: module.__name__,
+)
 def test_every_public_name_is_in_the_reference(module: ModuleType) -> None:
     reference = "".join(path.read_text() for path in DOCS.glob("reference*.md"))
     mentioned = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]*", "".join(re.findall(r"`[^`]+`", reference))))
