@@ -115,7 +115,7 @@ async def watch_beside_a_fast_one(body: CountingBody, reader: Reader) -> None:
     async with trio.open_nursery() as nursery:
         with agent.events() as slow, agent.events() as fast:
             nursery.start_soon(agent.prompt, "go")
-            nursery.start_soon(_drain, fast)
+            nursery.start_soon(_drain, fast)  # noqa: ASYNC111
             async for event in slow:
                 await reader(event)
 

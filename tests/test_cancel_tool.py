@@ -58,7 +58,7 @@ async def test_one_call_can_be_cancelled_alone_and_its_siblings_go_on(autojump_c
     )
 
     async with trio.open_nursery() as nursery, agent.run("go") as run:
-        nursery.start_soon(_cancel_later, run, "a")
+        nursery.start_soon(_cancel_later, run, "a")  # noqa: ASYNC111
         async for _ in run:
             pass
 
@@ -106,7 +106,7 @@ async def test_a_call_that_waits_for_a_slot_can_be_cancelled_and_takes_none(auto
         limiter=limiter,
     )
     async with trio.open_nursery() as nursery, agent.run("go") as run:
-        nursery.start_soon(_cancel_later, run, "b")
+        nursery.start_soon(_cancel_later, run, "b")  # noqa: ASYNC111
         async for event in run:
             if isinstance(event, ToolExecutionEnd) and event.tool_call_id == "b":
                 assert trio.current_time() == 2

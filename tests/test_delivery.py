@@ -203,7 +203,7 @@ async def test_a_watcher_that_leaves_early_holds_nobody_and_leaves_no_task(how: 
                         scope.cancel()
                         await trio.sleep_forever()
 
-    async def keep_error(task_status: trio.TaskStatus[None]) -> None:
+    async def keep_error(task_status: trio.TaskStatus[None]) -> None:  # noqa: ASYNC128
         try:
             await leave(task_status)
         except LeftError:
@@ -260,7 +260,7 @@ async def test_a_stream_spans_runs_until_it_is_closed() -> None:
         log.extend([event async for event in events])
 
     async with trio.open_nursery() as nursery, agent.events() as events:
-        nursery.start_soon(follow, events)
+        nursery.start_soon(follow, events)  # noqa: ASYNC111
         await agent.prompt("go")
         await agent.prompt("go on")
         events.close()

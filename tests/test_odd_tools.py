@@ -39,7 +39,7 @@ async def swallow() -> str:
     """Return although it was cancelled."""
     try:
         await trio.sleep_forever()
-    except trio.Cancelled:
+    except trio.Cancelled:  # noqa: ASYNC103
         return "swallowed"  # noqa: ASYNC104
 
 

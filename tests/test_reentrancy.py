@@ -134,7 +134,7 @@ async def test_waiting_for_the_run_in_a_nursery_of_the_body_is_an_error_too() ->
 
     async with agent.run("go") as run:
         async for _ in run:
-            async with trio.open_nursery() as nursery:
+            async with trio.open_nursery() as nursery:  # noqa: ASYNC112
                 nursery.start_soon(wait)
 
 
@@ -186,7 +186,7 @@ async def test_another_task_may_iterate_the_run_while_its_opener_waits() -> None
         log.extend([event async for event in run])
 
     async with trio.open_nursery() as nursery, agent.run("go") as run:
-        nursery.start_soon(iterate, run)
+        nursery.start_soon(iterate, run)  # noqa: ASYNC111
         await agent.wait_idle()
 
     check_events(log)

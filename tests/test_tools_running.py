@@ -272,7 +272,7 @@ async def test_the_deadline_is_the_nearest_one(mock_clock: trio.testing.MockCloc
     def in_thread(ctx: ToolContext) -> float:
         return ctx.deadline
 
-    with trio.move_on_at(100), trio.move_on_at(50):
+    with trio.move_on_at(100), trio.move_on_at(50):  # noqa: ASYNC125
         assert ctx.deadline == 50
         assert float(await run(in_thread, {}, ctx)) == 50
     assert ctx.deadline == float("inf")

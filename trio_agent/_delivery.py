@@ -176,7 +176,7 @@ class Delivery:
                     if awaitable is not None:
                         await awaitable
         except BaseException as exc:  # noqa: BLE001, ASYNC103  # sorted out in the call
-            await self._deliver_rest(event, listeners, done, exc, watchers)
+            await self._deliver_rest(event, listeners, done, exc, watchers)  # noqa: ASYNC102
         else:
             if watchers:
                 try:
@@ -199,7 +199,7 @@ class Delivery:
         failure = self._failed(listeners[done - 1], exc)
         try:
             await self.finish()
-        except BaseException as further:  # noqa: BLE001  # the failure weighs more than a cancellation, which comes again
+        except BaseException as further:  # noqa: BLE001, ASYNC103  # the failure weighs more than a cancellation, which comes again
             rest = split_cancelled(further)[1]
             if rest is not None:
                 failure = bare(BaseExceptionGroup("listeners failed", [failure, *leaves(rest)]))

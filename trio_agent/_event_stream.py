@@ -11,6 +11,7 @@ one, not before. Until then the rest of a batch has not happened, and can be tak
 
 from __future__ import annotations
 
+import contextvars
 import math
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -61,7 +62,7 @@ class Batch:
     """Events for one watcher, made as it takes them.
 
     Args:
-        events: makes them; runs in the watcher's task.
+        events: makes them; runs in the watcher's task, in the context of the run's.
         reduce: is given each event before the watcher, to bring the state up to date.
 
     Attributes:
@@ -70,10 +71,12 @@ class Batch:
         failure: what the iterator raised.
     """
 
-    __slots__ = ("_events", "_reduce", "failure", "is_exhausted", "is_over")
+    __slots__ = ("_events", "_in_context", "_reduce", "failure", "is_exhausted", "is_over")
 
     def __init__(self, events: Iterator[AgentEvent], reduce: Callable[[AgentEvent], None]) -> None:
         self._events = events
+        # What the run's own code sees in context variables is what the run's task sees.
+        self._in_context = contextvars.copy_context().run
         self._reduce = reduce
         self.is_over = False
         self.is_exhausted = False
@@ -84,9 +87,9 @@ class Batch:
         if self.is_over:
             return None
         try:
-            event = next(self._events, None)
+            event = self._in_context(next, self._events, None)
             if event is not None:
-                self._reduce(event)
+                self._reduce(event)  # noqa: ASYNC103
                 return event
             self.is_exhausted = True
         except BaseException as exc:  # noqa: BLE001  # it belongs to the run

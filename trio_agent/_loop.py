@@ -326,8 +326,6 @@ class Run:
     async def _wind_up(self) -> None:
         """Send what is owed, in the order of an ordinary run."""
         core = self._core
-        if core.message is not None:
-            await core.finish_taking_in()
         if core.turn is not None:
             await self._wind_up_turn(core.turn)
         if core.owes_answer:

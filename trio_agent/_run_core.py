@@ -113,10 +113,6 @@ class RunCore:
         """Announce the first pending message and add it to the transcript."""
         message = self.message = self.pending[0].message
         await self.emit(MessageStart(message=message))
-        await self.finish_taking_in()
-
-    async def finish_taking_in(self) -> None:
-        """Add the open message to the transcript and close it."""
         await self.emit(MessageEnd(message=self.commit_open_message()))
 
     def commit_open_message(self) -> AgentMessage:
