@@ -463,9 +463,9 @@ class Agent:
         # Connections that an entered agent has once made are kept for its next runs.
         if connected is self._connected:
             return
+        await (self._resources or resources).enter_async_context(connected)
         if self._resources is not None:
-            self._connected, resources = connected, self._resources
-        await resources.enter_async_context(connected)
+            self._connected = connected
 
     def _get_thread_limiter(self) -> trio.CapacityLimiter:
         # Never Trio's default one: threads that were abandoned would keep the application from getting its own.

@@ -27,7 +27,7 @@ from trio_agent._stream_events import AssistantMessageEvent
 from trio_agent._transcript import Context
 from trio_agent.providers._auth import SECRET_HEADERS, authorize
 from trio_agent.providers._connections import AsyncHTTPResponse, Connections
-from trio_agent.providers._http_errors import connection_error, response_error
+from trio_agent.providers._http_errors import connection_error, request_id_of, response_error
 from trio_agent.providers._reading import AnswerStream, read_error_body
 from trio_agent.providers._settings import HTTPRequest, HTTPResponse, Settings
 from trio_agent.wire import WIRE_FORMATS
@@ -134,7 +134,7 @@ class _Exchange:
         """
         headers = {name.lower(): value for name, value in response.headers.items()}
         status = response.status_code
-        self.log("response: status %d", status, status=status, request_id=headers.get("request-id"))
+        self.log("response: status %d", status, status=status, request_id=request_id_of(headers))
         if self._settings.on_response is not None:
             await self._settings.on_response(HTTPResponse(self._model, status, headers))
         if 200 <= status < 300:

@@ -26,7 +26,7 @@ from trio_agent._models import Model
 from trio_agent._retry import parse_retry_after
 from trio_agent.wire import is_final_text, is_overflow_text, is_retryable_status, read_error
 
-__all__ = ["connection_error", "response_error"]
+__all__ = ["connection_error", "request_id_of", "response_error"]
 
 # The texts are those by which a failure is also known to have been a passing one when it is read in a transcript.
 _TIMEOUTS: Final[Mapping[str, str]] = {
@@ -44,6 +44,7 @@ _MALFORMED: Final[Mapping[str, str]] = {
     "UnsupportedProtocol": "the base_url of the model must begin with http:// or https://",
     # What it says holds the header, and with that perhaps the key.
     "LocalProtocolError": "the request cannot be sent: one of its headers is not allowed in HTTP",
+    "UnicodeEncodeError": "the request cannot be sent: one of its headers is not allowed in HTTP",
 }
 _CAUSES: Final = 5
 _BUSY: Final = re.compile(r"overloaded|server_busy|at capacity|high demand", re.IGNORECASE)
@@ -122,5 +123,10 @@ def response_error(
         provider=model.provider,
         retryable=retryable and not overflow,
         retry_after=retry_after,
-        request_id=next((headers[name] for name in _REQUEST_IDS if name in headers), None),
+        request_id=request_id_of(headers),
     )
+
+
+def request_id_of(headers: Mapping[str, str]) -> str | None:
+    """The id by which a provider finds a request in its logs, if it gives one."""
+    return next((headers[name] for name in _REQUEST_IDS if name in headers), None)
