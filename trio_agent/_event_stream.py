@@ -92,7 +92,7 @@ class Batch:
                 self._reduce(event)  # noqa: ASYNC103
                 return event
             self.is_exhausted = True
-        except BaseException as exc:  # noqa: BLE001  # it belongs to the run
+        except BaseException as exc:  # noqa: BLE001, ASYNC103  # it belongs to the run
             self.failure = exc
         self.is_over = True
         return None
