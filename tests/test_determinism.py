@@ -9,7 +9,7 @@ import trio
 from loop_kit import outline, scripted_agent
 from trio.testing import MockClock
 
-from trio_agent import AgentEvent, tool
+from trio_agent import AgentEvent, Tool, tool
 from trio_agent.testing import Answer, deterministic_scheduling, record, tool_call
 
 
@@ -44,6 +44,34 @@ def test_calls_that_end_at_the_same_instant_are_reported_in_source_order() -> No
     lines = outline(run([tool_call("work", name, seconds=1) for name in "dcba"]))
 
     assert [line for line in lines if line.startswith("end")] == ["end d", "end c", "end b", "end a"]
+
+
+def test_limits_that_compose_let_calls_through_in_the_same_order_every_time() -> None:
+    def limited() -> list[AgentEvent]:
+        async def main() -> list[AgentEvent]:
+            one, two = trio.CapacityLimiter(1), trio.CapacityLimiter(2)
+            tools = [limited_tool("one", one), limited_tool("two", two), limited_tool("free", None)]
+            calls = [tool_call(name, f"{name}-{i}") for i in range(3) for name in ("free", "two", "one")]
+            limiter = trio.CapacityLimiter(3)
+            agent, _ = scripted_agent(Answer(calls=calls), "Done.", tools=tools, limiter=limiter)
+            with record(agent) as events:
+                await agent.prompt("go")
+            return events
+
+        return trio.run(main, clock=MockClock(autojump_threshold=0))
+
+    def limited_tool(name: str, limiter: trio.CapacityLimiter | None) -> Tool:
+        @tool(name=name, limiter=limiter)
+        async def waits() -> str:
+            """Take time."""
+            await trio.sleep(1)
+            return "worked"
+
+        return waits
+
+    first = limited()
+
+    assert all(limited() == first for _ in range(40))
 
 
 def test_a_seed_decides_the_order_of_tasks_that_are_ready_together() -> None:

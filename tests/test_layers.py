@@ -35,7 +35,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "loop": (
         *("_answer", "_closing", "_loop", "_loop_config", "_loop_doors", "_run_core", "_run_transcript"),
-        *("_tool_batch", "_tool_tasks"),
+        *("_admission", "_tool_batch", "_tool_tasks"),
     ),
     "agent": ("_agent", "_agent_run", "_agent_state", "_delivery", "_event_stream", "_queues"),
     "doors": ("__init__", "lowlevel"),

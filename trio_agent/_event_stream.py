@@ -89,7 +89,7 @@ class Batch:
         try:
             event = self._in_context(next, self._events, None)
             if event is not None:
-                self._reduce(event)  # noqa: ASYNC103
+                self._reduce(event)
                 return event
             self.is_exhausted = True
         except BaseException as exc:  # noqa: BLE001, ASYNC103  # it belongs to the run

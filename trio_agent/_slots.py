@@ -68,14 +68,33 @@ class Slots:
         self._held: dict[trio.CapacityLimiter, _Slot] = {}
         self._parent = parent
 
-    async def acquire(self, limiters: Iterable[trio.CapacityLimiter]) -> None:
-        """Get a slot of each limiter, in order; a checkpoint only if it has to wait. If cancelled, none is kept."""
+    def __bool__(self) -> bool:
+        """Whether any slot is held."""
+        return bool(self._held)
+
+    def adopt(self, others: Slots) -> None:
+        """Take over the slots of others, which are left without."""
+        self._held.update(others._held)
+        others._held.clear()
+
+    async def acquire(self, limiters: Iterable[trio.CapacityLimiter]) -> bool:
+        """Get a slot of each limiter, in order. If cancelled, none is kept.
+
+        Returns:
+            Whether it had to wait; only then was it a checkpoint.
+        """
+        waited = False
         try:
             for limiter in limiters:
-                self._held[limiter] = await self._acquire_one(limiter)
+                slot = self._acquire_at_once(limiter)
+                if slot is None:
+                    waited = True
+                    slot = await self._wait_for(limiter)
+                self._held[limiter] = slot
         except BaseException:
             self.release()
             raise
+        return waited
 
     def release(self) -> None:
         """Give all slots back, borrowed ones to their lender."""
@@ -90,17 +109,22 @@ class Slots:
             ancestor = ancestor._parent
         return None
 
-    async def _acquire_one(self, limiter: trio.CapacityLimiter) -> _Slot:
+    def _acquire_at_once(self, limiter: trio.CapacityLimiter) -> _Slot | None:
         lender = self._find_lender(limiter)
-        if lender is None:
-            try:
-                limiter.acquire_on_behalf_of_nowait(self)
-            except trio.WouldBlock:
-                await limiter.acquire_on_behalf_of(self)
-            return _Slot(limiter, self)
-        if not lender.lent:
-            return lender.lend(self)
-        return await self._first_of_two(limiter, lender)
+        if lender is not None:
+            return None if lender.lent else lender.lend(self)
+        try:
+            limiter.acquire_on_behalf_of_nowait(self)
+        except trio.WouldBlock:
+            return None
+        return _Slot(limiter, self)
+
+    async def _wait_for(self, limiter: trio.CapacityLimiter) -> _Slot:
+        lender = self._find_lender(limiter)
+        if lender is not None:
+            return await self._first_of_two(limiter, lender)
+        await limiter.acquire_on_behalf_of(self)
+        return _Slot(limiter, self)
 
     async def _first_of_two(self, limiter: trio.CapacityLimiter, lender: _Slot) -> _Slot:
         won: list[_Slot] = []

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import trio
 
+from trio_agent._admission import Admission
 from trio_agent._agent_events import (
     AgentEvent,
     MessageEnd,
@@ -28,7 +29,6 @@ from trio_agent._agent_events import (
     ToolResult,
 )
 from trio_agent._messages import AgentMessage, ToolCall, ToolResultMessage
-from trio_agent._slots import Slots
 from trio_agent._tool_call import ABORTED, CallState, ToolRunner
 from trio_agent._tool_tasks import ToolTasks
 
@@ -218,41 +218,22 @@ class ToolBatch:
                 await trio.sleep_forever()
 
     def _start(self, segment: list[CallState], nursery: trio.Nursery) -> None:
-        # One feeder for each set of limiters: a full one must not hold back calls that are not under it.
-        groups: dict[tuple[trio.CapacityLimiter, ...], list[CallState]] = {}
         for state in segment:
             state.update = self._hand_over
-            assert state.tool is not None
-            limiters = self._runner.limiters(state.tool)
-            if limiters:
-                groups.setdefault(limiters, []).append(state)
-            else:
-                self._start_call(state, nursery)
-        for limiters, states in groups.items():
+
+        def start(state: CallState) -> None:
             self._working += 1
-            nursery.start_soon(self._feed, limiters, states, nursery)
+            nursery.start_soon(self._runner.execute, state, self._done, name=state.call.name)
+
+        # Counted apart: `start` counts the calls that need no slot.
+        tasks = Admission(self._runner.limiter, start, self._admission_ended).admit(segment, nursery)
+        self._working += tasks
 
     # -- in tasks of their own ---------------------------------------------------------------------------------------
 
-    async def _feed(
-        self, limiters: tuple[trio.CapacityLimiter, ...], states: list[CallState], nursery: trio.Nursery
-    ) -> None:
-        try:
-            for state in states:
-                slots = Slots()
-                await slots.acquire(limiters)
-                if state.result is None:
-                    state.slots = slots
-                    self._start_call(state, nursery)
-                else:
-                    slots.release()  # cancelled while it waited
-        finally:
-            self._working -= 1
-            self._wake()
-
-    def _start_call(self, state: CallState, nursery: trio.Nursery) -> None:
-        self._working += 1
-        nursery.start_soon(self._runner.execute, state, self._done, name=state.call.name)
+    def _admission_ended(self) -> None:
+        self._working -= 1
+        self._wake()
 
     def _done(self, state: CallState) -> None:
         state.release_slots()
