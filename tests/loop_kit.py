@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import trio
 
 from trio_agent import (
     Agent,
@@ -32,6 +34,7 @@ from trio_agent import (
     TurnEnd,
     Usage,
     UserMessage,
+    tool,
 )
 from trio_agent.lowlevel import LoopConfig, run_agent_loop
 from trio_agent.testing import ScriptedModel, check_transcript
@@ -234,3 +237,32 @@ def scripted_agent(*answers: Any, **settings: Any) -> tuple[Agent, ScriptedModel
 
 def spoken(agent: Agent) -> list[str]:
     return [short(message) for message in agent.messages if not isinstance(message, SystemMessage)]
+
+
+# -- watching
+# -----------------------------------------------------------------------------------------------------------
+
+Body = Callable[[AgentEvent], Any]
+
+
+@tool
+async def work(seconds: float = 1.0) -> str:
+    """Take time."""
+    await trio.sleep(seconds)
+    return "worked"
+
+
+async def watch(
+    agent: Agent, body: Body, *, buffer: int = 0, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Watch until the end of a run."""
+    async with agent.events(buffer) as events:
+        task_status.started()
+        async for event in events:
+            await body(event)
+            if isinstance(event, AgentEnd):
+                return
+
+
+def is_end_of_answer(event: AgentEvent) -> bool:
+    return isinstance(event, MessageEnd) and isinstance(event.message, AssistantMessage)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pytest
 import trio
-from loop_kit import outline, scripted_agent
+from loop_kit import Body, is_end_of_answer, outline, scripted_agent, watch, work
 from trio.testing import MockClock, assert_no_checkpoints, wait_all_tasks_blocked
 
 import trio_agent
@@ -18,10 +18,8 @@ from trio_agent import (
     AgentEnd,
     AgentEvent,
     AgentStart,
-    AssistantMessage,
     EventStream,
     Hooks,
-    MessageEnd,
     MessageUpdate,
     ToolContext,
     ToolExecutionEnd,
@@ -30,31 +28,6 @@ from trio_agent import (
     tool,
 )
 from trio_agent.testing import Answer, check_events, record, tool_call
-
-Body = Callable[[AgentEvent], Any]
-
-
-@tool
-async def work(seconds: float = 1.0) -> str:
-    """Take time."""
-    await trio.sleep(seconds)
-    return "worked"
-
-
-async def watch(
-    agent: Agent, body: Body, *, buffer: int = 0, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-) -> None:
-    """Watch until the end of a run."""
-    async with agent.events(buffer) as events:
-        task_status.started()
-        async for event in events:
-            await body(event)
-            if isinstance(event, AgentEnd):
-                return
-
-
-def is_end_of_answer(event: AgentEvent) -> bool:
-    return isinstance(event, MessageEnd) and isinstance(event.message, AssistantMessage)
 
 
 def sleeper(seconds: float, log: list[AgentEvent]) -> Body:

@@ -2,56 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
-from loop_kit import scripted_agent, text_of
+from loop_kit import is_end_of_answer, scripted_agent, text_of, watch
 from trio.testing import wait_all_tasks_blocked
 
 from trio_agent import (
-    Agent,
     AgentBusyError,
     AgentEnd,
     AgentEvent,
     AgentStart,
-    AssistantMessage,
     DeadlockError,
     EventStream,
     Hooks,
-    MessageEnd,
     MessageStart,
     MessageUpdate,
     TurnStart,
     tool,
 )
 from trio_agent.testing import Answer, check_events, tool_call
-
-Body = Callable[[AgentEvent], Any]
-
-
-@tool
-async def work(seconds: float = 1.0) -> str:
-    """Take time."""
-    await trio.sleep(seconds)
-    return "worked"
-
-
-async def watch(
-    agent: Agent, body: Body, *, buffer: int = 0, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-) -> None:
-    """Watch until the end of a run."""
-    async with agent.events(buffer) as events:
-        task_status.started()
-        async for event in events:
-            await body(event)
-            if isinstance(event, AgentEnd):
-                return
-
-
-def is_end_of_answer(event: AgentEvent) -> bool:
-    return isinstance(event, MessageEnd) and isinstance(event.message, AssistantMessage)
 
 
 async def test_a_listener_added_during_an_event_gets_the_next_and_one_removed_does_not_get_it() -> None:

@@ -116,6 +116,7 @@ from trio_agent._tools import ExecutionMode as ExecutionMode
 from trio_agent._tools import Tool as Tool
 from trio_agent._tools import ToolContext as ToolContext
 from trio_agent._tools import ToolOutcome as ToolOutcome
+from trio_agent._tools import image as image
 from trio_agent._tools import tool as tool
 from trio_agent._toolset import AnyTool as AnyTool
 from trio_agent._toolset import Toolset as Toolset
