@@ -195,6 +195,7 @@ def test_strict_parameters_are_closed_and_all_required() -> None:
         "required": ["query", "limit", "order"],
         "additionalProperties": False,
     }
+    assert search.declaration.strict
     assert search.parameters["required"] == ["query"]
 
 

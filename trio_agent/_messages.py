@@ -215,11 +215,14 @@ class ToolDeclaration(Value, gc=True, frozen=True, kw_only=True):
         name: by which the model calls it.
         description: for the model.
         parameters: JSON Schema of the arguments, an object schema.
+        strict: the provider is to hold the model to the schema, if it can; the schema then has the form that this
+            needs.
     """
 
     name: str
     description: str
     parameters: JsonObject
+    strict: bool = False
 
 
 class ToolRemoval(Value, gc=False, frozen=True, kw_only=True):

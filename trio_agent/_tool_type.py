@@ -84,7 +84,8 @@ class Tool(Generic[_P, _R_co]):
             ``trio.from_thread.check_cancelled`` to learn that it should stop.
         terminate: successful results ask for no further request; it is skipped if all results of the batch say so.
         max_result_chars: longest text of a result, the rest is cut off with a notice; ``None`` for no bound.
-        strict: declare the parameters in the form that providers want for strict decoding.
+        strict: declare the parameters in the form that providers want for strict decoding, and ask for it where
+            the model's ``compat`` says that it can.
 
     Raises:
         ToolDefinitionError: these do not make a tool; the text says what to do.
@@ -203,7 +204,9 @@ class Tool(Generic[_P, _R_co]):
         declaration = self._declaration
         if declaration is None:
             parameters = strict_schema(self.parameters, self.name) if self.strict else self.parameters
-            declaration = ToolDeclaration(name=self.name, description=self.description, parameters=parameters)
+            declaration = ToolDeclaration(
+                name=self.name, description=self.description, parameters=parameters, strict=self.strict
+            )
             self._set(_declaration=declaration)
         return declaration
 

@@ -95,6 +95,18 @@ def test_tools_are_not_marked_where_that_is_refused() -> None:
     assert "cache_control" not in body(fireworks, system("S", tool("a")), user("q"))["tools"][0]
 
 
+@pytest.mark.parametrize(
+    ("compat", "strict", "sent"),
+    [({"supportsStrictTools": True}, True, True), ({"supportsStrictTools": True}, False, None), ({}, True, None)],
+)
+def test_strictness_is_asked_for_where_servers_take_it(compat: Any, strict: bool, sent: bool | None) -> None:
+    declared = msgspec.structs.replace(tool("read"), strict=strict)
+
+    [made] = body(msgspec.structs.replace(CLAUDE, compat=compat), system("", declared), user("a"))["tools"]
+
+    assert made.get("strict") is sent
+
+
 def test_answer_at_the_end_is_not_marked() -> None:
     assert body(CLAUDE, user("q"), answer(CLAUDE, "Pre"))["messages"][1] == {
         "role": "assistant",

@@ -89,6 +89,15 @@ def test_tools_are_declared_with_their_schema_untouched() -> None:
     ]
 
 
+@pytest.mark.parametrize(("compat", "sent"), [({"supportsStrictMode": True}, True), ({}, None)])
+def test_strictness_is_asked_for_where_servers_take_it(compat: Any, sent: bool | None) -> None:
+    declared = msgspec.structs.replace(tool("read"), strict=True)
+
+    [made] = body(model(compat=compat), system("", declared), user("a"))["tools"]
+
+    assert made["function"].get("strict") is sent
+
+
 def test_tool_with_a_name_that_servers_refuse_goes_by_an_alias_everywhere() -> None:
     made = request(
         PLAIN,

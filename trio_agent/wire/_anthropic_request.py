@@ -138,6 +138,8 @@ def _tools(
         }
         if compat.supports_eager_tool_input_streaming:
             declaration["eager_input_streaming"] = True
+        if tool.strict and compat.supports_strict_tools:
+            declaration["strict"] = True
         declared.append(declaration)
     if compat.supports_cache_control_on_tools:
         declared[-1] = _marked(declared[-1], mark)

@@ -86,6 +86,7 @@ class AnthropicCompat(Value, frozen=True, kw_only=True, gc=False):
             the older beta header, ``None`` does neither.
         supports_long_cache_retention: takes a ``ttl``.
         supports_cache_control_on_tools: takes cache marks on tools.
+        supports_strict_tools: takes ``strict`` in tools.
         supports_temperature: takes ``temperature``.
         force_adaptive_thinking: thinks by effort, not by a budget of tokens.
         allow_empty_signature: takes reasoning back without a signature.
@@ -97,6 +98,7 @@ class AnthropicCompat(Value, frozen=True, kw_only=True, gc=False):
     supports_eager_tool_input_streaming: bool | None = None
     supports_long_cache_retention: bool = True
     supports_cache_control_on_tools: bool = True
+    supports_strict_tools: bool = False
     supports_temperature: bool = True
     force_adaptive_thinking: bool = False
     allow_empty_signature: bool = False

@@ -96,7 +96,7 @@ def _add_tools(body: JsonObject, tools: Sequence[ToolDeclaration], compat: Compl
             "parameters": tool.parameters,
         }
         if compat.supports_strict_mode:
-            function["strict"] = False
+            function["strict"] = tool.strict
         declared.append({"type": "function", "function": function})
     has_calls = any("tool_calls" in message or message["role"] == "tool" for message in body["messages"])
     if declared or (has_calls and compat.requires_tools_with_tool_history):
