@@ -252,6 +252,13 @@ async def work(seconds: float = 1.0) -> str:
     return "worked"
 
 
+@tool
+async def never() -> str:
+    """Wait for what does not come."""
+    await trio.sleep_forever()
+    raise AssertionError
+
+
 async def watch(
     agent: Agent, body: Body, *, buffer: int = 0, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from loop_kit import outline, scripted_agent, spoken
+from loop_kit import outline, scripted_agent, spoken, work
 from trio.testing import MockClock, assert_no_checkpoints
 
 from trio_agent import (
@@ -23,18 +23,10 @@ from trio_agent import (
     TurnDetails,
     TurnEnd,
     TurnStart,
-    tool,
 )
 from trio_agent.testing import Answer, Gate, check_events, check_transcript, record, tool_call
 
 ABORTED = "assistant[aborted]: "
-
-
-@tool
-async def work(seconds: float = 1.0) -> str:
-    """Take time."""
-    await trio.sleep(seconds)
-    return "worked"
 
 
 def living() -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from loop_kit import outline, scripted_agent, spoken
+from loop_kit import never, outline, scripted_agent, spoken, work
 from trio.testing import MockClock
 
 from trio_agent import (
@@ -21,20 +21,6 @@ from trio_agent import (
     tool,
 )
 from trio_agent.testing import Answer, check_events, check_transcript, tool_call
-
-
-@tool
-async def work(seconds: float = 1.0) -> str:
-    """Take time."""
-    await trio.sleep(seconds)
-    return "worked"
-
-
-@tool
-async def never() -> str:
-    """Wait for what does not come."""
-    await trio.sleep_forever()
-    raise AssertionError
 
 
 def results(agent: Agent) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
-from loop_kit import outline, scripted_agent, spoken
+from loop_kit import outline, scripted_agent, spoken, work
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_agent import (
@@ -25,13 +25,6 @@ from trio_agent import (
 from trio_agent.testing import Answer, check_events, check_transcript, record, tool_call
 
 ABORTED = "assistant[aborted]: "
-
-
-@tool
-async def work(seconds: float = 1.0) -> str:
-    """Take time."""
-    await trio.sleep(seconds)
-    return "worked"
 
 
 def living() -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import trio
-from loop_kit import scripted_agent, spoken
+from loop_kit import never, scripted_agent, spoken, work
 from trio.testing import MockClock
 
 from trio_agent import (
@@ -18,20 +18,6 @@ from trio_agent import (
     tool,
 )
 from trio_agent.testing import Answer, check_events, check_transcript, record, tool_call
-
-
-@tool
-async def work(seconds: float = 1.0) -> str:
-    """Take time."""
-    await trio.sleep(seconds)
-    return "worked"
-
-
-@tool
-async def never() -> str:
-    """Wait for what does not come."""
-    await trio.sleep_forever()
-    raise AssertionError
 
 
 @tool
