@@ -75,6 +75,10 @@ class ReadyStream:
             return event
         raise StopAsyncIteration
 
+    def take_arrived(self) -> Iterator[AssistantMessageEvent]:
+        """All that is left: it was there from the beginning."""
+        return self._events
+
 
 class Script:
     """A stream function that gives ready answers in order."""

@@ -90,15 +90,16 @@ class World:
             self.queue("follow_up")
 
     def _record(self) -> None:
-        # Where the state follows the events, and not as a listener: a watcher that is alone gets them in batches.
-        delivery = self.agent._delivery
-        reduce = delivery._reduce
+        # Where they are made, and not as a listener: a watcher that is alone gets them in batches.
+        sink = self.agent._sink
+        emit, emit_all = sink.emit, sink.emit_all
 
-        def record(event: AgentEvent) -> None:
-            reduce(event)
+        def record(event: AgentEvent) -> AgentEvent:
             self.recorded.append(event)
+            return event
 
-        delivery._reduce = record
+        sink.emit = lambda event: emit(record(event))
+        sink.emit_all = lambda events: emit_all(map(record, events))
 
     # -- what the script says ----------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import trio
 
 from trio_agent._abort import AbortHandle
 from trio_agent._agent_run import ActiveRun, AgentRun
-from trio_agent._agent_state import AgentState, AgentStatistics, Reducer, RunResult
+from trio_agent._agent_state import AgentSink, AgentState, AgentStatistics, RunResult
 from trio_agent._clock import timestamp_ms
 from trio_agent._delivery import Listener, Subscription
 from trio_agent._errors import AgentBusyError, DeadlockError
@@ -122,8 +122,8 @@ class Agent:
         self._stream_fn = stream_fn
         self._connected: Connected | None = None
         self._state = AgentState(self, self._with_head(system_prompt, messages))
-        self._reducer = Reducer(self._state)
-        self._delivery = self._reducer.delivery
+        self._sink = AgentSink(self._state)
+        self._delivery = self._sink.delivery
         self._active: ActiveRun | None = None
 
     def _with_head(self, system_prompt: str, messages: Sequence[AgentMessage]) -> list[AgentMessage]:
@@ -239,7 +239,7 @@ class Agent:
             raise AgentBusyError(
                 "the transcript cannot be set while a run is on: steer() brings a message in, wait_idle() waits"
             )
-        self._reducer.set_messages(messages)
+        self._sink.set_messages(messages)
 
     @property
     def state(self) -> AgentState:
@@ -370,8 +370,8 @@ class Agent:
         if self._active is not None:
             raise AgentBusyError("the agent cannot be reset while a run is on: call abort() and wait_idle() first")
         head = baseline(replay(self.messages), 0)
-        self._reducer.set_messages([] if head is None else [head])
-        self._reducer.forget_error()
+        self._sink.set_messages([] if head is None else [head])
+        self._sink.forget_error()
         self._queues.clear()
 
     async def wait_idle(self) -> None:
@@ -440,7 +440,7 @@ class Agent:
         run = Run(
             Context(self.messages, self._tools),
             self._config,
-            self._reducer,
+            self._sink,
             connected or stream_fn,
             handle,
             inbox=self._queues,
@@ -450,7 +450,7 @@ class Agent:
         if prompts is None and not (self._answer_is_last() and self.queued()):
             check_can_continue(self.messages)
         self._delivery.unmute()
-        self._reducer.forget_error()
+        self._sink.begin(run)
         self._active = ActiveRun(run, prompts, handle, connected)
         return self._active
 
@@ -509,7 +509,7 @@ class Agent:
                 messages = await active.run.execute(self._pending(active))
         finally:
             self._active = None
-            self._reducer.settle()
+            self._sink.end(active.run)
             active.over.set()
         return RunResult(messages=tuple(messages), turns=active.run.turns)
 

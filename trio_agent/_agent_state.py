@@ -1,25 +1,19 @@
-"""What an agent shows: its state, what a run has done, and the reducer that keeps the state up to date.
+"""What an agent shows: its state, what a run has done, and where the messages and events of its runs go.
 
-The reducer is the sink of an agent's runs. It changes the state before anyone sees the event that says so, and
-synchronously for messages, so that a transcript can be closed without a checkpoint.
+What is open is known to the run, which notes it before it sends the event that says so; the state asks the run. So it
+is always current, and costs nothing where nobody looks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, final
 
-from trio_agent._agent_events import (
-    AgentEvent,
-    MessageStart,
-    MessageUpdate,
-    ToolExecutionEnd,
-    ToolExecutionStart,
-    TurnEnd,
-)
+from trio_agent._agent_events import AgentEvent
 from trio_agent._delivery import Delivery
 from trio_agent._errors import ModelError
+from trio_agent._loop import Run
 from trio_agent._messages import AgentMessage, AssistantMessage, StopReason, Usage
 from trio_agent._models import Model, ThinkingLevel
 from trio_agent._tools import Tool
@@ -28,7 +22,7 @@ from trio_agent._transcript import View, replay
 if TYPE_CHECKING:
     from trio_agent._agent import Agent
 
-__all__ = ["AgentState", "AgentStatistics", "Reducer", "RunResult"]
+__all__ = ["AgentSink", "AgentState", "AgentStatistics", "RunResult"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +80,12 @@ class RunResult:
 class AgentState:
     """A read-only view of an agent; always current."""
 
-    __slots__ = ("_agent", "_error_message", "_messages", "_pending", "_streaming")
+    __slots__ = ("_agent", "_error_message", "_messages", "_run")
 
     def __init__(self, agent: Agent, messages: list[AgentMessage]) -> None:
         self._agent = agent
         self._messages = messages
-        self._streaming: MessageStart | MessageUpdate | None = None
-        self._pending: dict[str, None] = {}
+        self._run: Run | None = None
         self._error_message: str | None = None
 
     @property
@@ -128,17 +121,17 @@ class AgentState:
     @property
     def streaming_message(self) -> AgentMessage | None:
         """The message whose start was sent and whose end was not; an answer as far as it has come."""
-        return None if self._streaming is None else self._streaming.message
+        return None if self._run is None else self._run.open_message
 
     @property
     def pending_tool_calls(self) -> tuple[str, ...]:
         """The ids of calls whose start was sent and whose end was not, in the order of their starts."""
-        return tuple(self._pending)
+        return () if self._run is None else self._run.open_calls
 
     @property
     def error_message(self) -> str | None:
         """What went wrong with the last answer; forgotten when a run begins."""
-        return self._error_message
+        return self._error_message if self._run is None else self._run.error_message
 
     def __repr__(self) -> str:
         return (
@@ -147,67 +140,51 @@ class AgentState:
         )
 
 
-class Reducer:
-    """The sink of an agent's runs: state first, then delivery.
+class AgentSink:
+    """The sink of an agent's runs: messages go into the state, events to listeners and watchers.
 
     Attributes:
-        emit: delivers an event, after the state has followed it.
+        delivery: of the events.
+        emit: delivers an event.
         emit_all: delivers events, each made when the one before was handled.
         finish: finishes a delivery that was cut.
     """
 
     survives_failure = True
 
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self.delivery = Delivery()
+        self.emit: Callable[[AgentEvent], Awaitable[object]] = self.delivery.emit
+        self.emit_all: Callable[[Iterator[AgentEvent]], Awaitable[None]] = self.delivery.emit_all
+        self.finish = self.delivery.finish
+
     @property
     def failure(self) -> BaseException | None:
         """What a listener raised last."""
         return self.delivery.failure
 
-    def __init__(self, state: AgentState) -> None:
-        self._state = state
-        self._answer_error: str | None = None
-        self.delivery = Delivery(self._reduce)
-        self.emit = self.delivery.emit
-        self.emit_all = self.delivery.emit_all
-        self.finish = self.delivery.finish
+    def commit(self, message: AgentMessage, /) -> None:
+        """Append a message of a run to the transcript."""
+        self._state._messages.append(message)
 
     def set_messages(self, messages: Sequence[AgentMessage]) -> None:
         """Replace the transcript."""
         self._state._messages = list(messages)
 
+    def begin(self, run: Run) -> None:
+        """From now on a run says what is open; what went wrong before no longer counts."""
+        self.forget_error()
+        self._state._run = run
+
+    def end(self, run: Run) -> None:
+        """The run is over: nothing is open any more."""
+        self._state._run = None
+        self._state._error_message = run.error_message
+
     def forget_error(self) -> None:
-        """A new start: what went wrong before no longer counts."""
-        self._state._error_message = self._answer_error = None
-
-    def settle(self) -> None:
-        """Nothing is open any more."""
-        self._state._streaming = None
-        self._state._pending.clear()
-        self._take_over_error()
-
-    def commit(self, message: AgentMessage, /) -> None:
-        """Append a message of a run to the transcript."""
-        state = self._state
-        state._messages.append(message)
-        state._streaming = None
-        if isinstance(message, AssistantMessage):
-            self._answer_error = message.error_message
-
-    def _reduce(self, event: AgentEvent) -> None:
-        state = self._state
-        kind = type(event)
-        if kind is MessageUpdate or kind is MessageStart:
-            state._streaming = cast("MessageUpdate | MessageStart", event)
-        elif kind is ToolExecutionStart:
-            state._pending[cast("ToolExecutionStart", event).tool_call_id] = None
-        elif kind is ToolExecutionEnd:
-            state._pending.pop(cast("ToolExecutionEnd", event).tool_call_id, None)
-        elif kind is TurnEnd:
-            self._take_over_error()
-
-    def _take_over_error(self) -> None:
-        if self._answer_error is not None:
-            self._state._error_message = self._answer_error
+        """What went wrong before no longer counts."""
+        self._state._error_message = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,13 @@ cancellation, what the sink raised, and what a hook raised.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import msgspec
 import trio
 
-from trio_agent._agent_events import MessageEnd, MessageStart, MessageUpdate
+from trio_agent._agent_events import AgentEvent, MessageEnd, MessageStart, MessageUpdate
 from trio_agent._builder import MessageBuilder
 from trio_agent._errors import RemoteProtocolError
 from trio_agent._failures import describe
@@ -21,8 +22,8 @@ from trio_agent._hooks import RequestDetails
 from trio_agent._messages import AgentMessage, AssistantMessage
 from trio_agent._models import StreamOptions
 from trio_agent._run_core import RunCore, Turn
-from trio_agent._stream_events import StreamStart
-from trio_agent._stream_fn import StreamFn
+from trio_agent._stream_events import AssistantMessageEvent, StreamStart
+from trio_agent._stream_fn import StreamFn, arrived_events
 from trio_agent._transcript import Context, View, default_convert_to_llm
 
 __all__ = ["ask_model", "end_answer", "final_answer"]
@@ -94,26 +95,40 @@ async def _prepare_request(core: RunCore) -> tuple[Context, StreamOptions]:
 async def _read(
     core: RunCore, turn: Turn, builder: MessageBuilder, stream_fn: StreamFn, context: Context, options: StreamOptions
 ) -> None:
-    abort, emit, add = core.abort, core.emit, builder.add
+    abort = core.abort
     core.cuttable = True
     async with stream_fn(core.model, context, options) as events:
+        take_arrived = arrived_events(events)
         async for event in events:
             core.cuttable = False
             if abort.aborted:
                 await core.stop_if_aborted()
-            event = add(event)  # noqa: PLW2901  # the same event, now with its partial message
+            await core.emit_all(_updates(core, turn, builder, chain((event,), take_arrived())))
             if builder.finished:
                 break
-            if builder.started:
-                if type(event) is not StreamStart:
-                    await emit(MessageUpdate(assistant_message_event=event))
-                elif not turn.announced:
-                    turn.announced = True
-                    await emit(MessageStart(message=event.partial))
-                if abort.aborted:
-                    await core.stop_if_aborted()
+            if abort.aborted:
+                await core.stop_if_aborted()
             core.cuttable = True
         core.cuttable = True
+
+
+def _updates(
+    core: RunCore, turn: Turn, builder: MessageBuilder, events: Iterable[AssistantMessageEvent]
+) -> Iterator[AgentEvent]:
+    if core.abort.aborted:
+        return
+    abort = core.abort
+    for event in builder.fold(events):  # the same events, now with their partial messages
+        if builder.finished:
+            return
+        if builder.started:
+            if type(event) is not StreamStart:
+                yield MessageUpdate(assistant_message_event=event)
+            elif not turn.announced:
+                turn.announced = True
+                yield MessageStart(message=event.partial)
+            if abort.aborted:
+                return
 
 
 async def end_answer(core: RunCore, turn: Turn, builder: MessageBuilder) -> AssistantMessage:

@@ -16,8 +16,8 @@ event: that would make a cycle through a slot that the collector does not look i
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -36,7 +36,6 @@ from trio_agent._messages import (
 )
 from trio_agent._models import Model
 from trio_agent._stream_events import (
-    AssistantMessageEvent,
     Bound,
     StreamDone,
     StreamError,
@@ -72,7 +71,7 @@ class MessageBuilder:
         thinking_level: recorded in the message.
     """
 
-    __slots__ = ("_base", "_blocks", "_ids", "_moment", "_open", "_result", "started")
+    __slots__ = ("_base", "_blocks", "_ids", "_moment", "_open", "_result", "finished", "started")
 
     def __init__(self, model: Model, *, timestamp: int, thinking_level: str | None = None) -> None:
         self._base = AssistantMessage(
@@ -93,11 +92,8 @@ class MessageBuilder:
         self._result: AssistantMessage | None = None
         self.started = False
         """Whether the ``start`` event has arrived."""
-
-    @property
-    def finished(self) -> bool:
+        self.finished = False
         """Whether ``done`` or ``error`` has arrived, or :meth:`fail` was called."""
-        return self._result is not None
 
     @property
     def partial(self) -> AssistantMessage:
@@ -114,74 +110,72 @@ class MessageBuilder:
         Raises:
             RemoteProtocolError: the event is not legal here; the builder is unchanged and can still be failed.
         """
-        if self._result is not None:
-            raise RemoteProtocolError(f"{_tag(event)!r} arrived after the answer had ended")
-        moment = self._moment + 1
-        kind = type(event)
-        if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
-            index, delta = event.content_index, event.delta
-            block = self._open.get(index)
-            if block is None or block.kind is not kind:
-                raise self._illegal(event)
-            block.parts.append(delta)
-            block.moments.append(moment)
-            event = cast("_E", kind(content_index=index, delta=delta))
-        else:
-            event = cast("_E", copy.copy(self._fold(event, moment)))
-        self._moment = moment
-        _bind(event, (self, moment))
+        for folded in self.fold((event,)):
+            return folded
+        raise AssertionError("one event is folded into one")
+
+    def fold(self, events: Iterable[_E]) -> Iterator[_E]:
+        """Fold events as they are asked for, each as :meth:`add` does.
+
+        Raises:
+            RemoteProtocolError: an event is not legal; those before it are folded.
+        """
+        opened = self._open
+        for event in events:
+            if self.finished:
+                raise RemoteProtocolError(f"{_tag(event)!r} arrived after the answer had ended")
+            moment = self._moment + 1
+            kind = type(event)
+            if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
+                index, delta = event.content_index, event.delta
+                block = opened.get(index)
+                if block is None or block.kind is not kind:
+                    raise self._illegal(event)
+                block.parts.append(delta)
+                block.moments.append(moment)
+                folded = cast("_E", kind(content_index=index, delta=delta))
+            else:
+                fold = _FOLDS.get(kind)
+                if fold is None:
+                    raise RemoteProtocolError(f"{event!r} is no stream event")
+                folded = cast("_E", fold(self, event, moment).__copy__())
+            self._moment = moment
+            _bind(folded, (self, moment))
+            yield folded
+
+    def _start(self, event: StreamStart, _moment: int) -> StreamStart:
+        if self.started:
+            raise RemoteProtocolError("the answer started twice")
+        self.started = True
         return event
 
-    def _fold(self, event: AssistantMessageEvent, moment: int) -> AssistantMessageEvent:
-        match event:
-            case TextStart() | ThinkingStart():
-                self._opening(event, Block(TextDelta if type(event) is TextStart else ThinkingDelta, moment))
-            case ToolCallStart():
-                return self._opening_call(event, moment)
-            case TextEnd():
-                signature = event.content_signature
-                self._closing(event, TextDelta, moment).final = TextContent(
-                    text=event.content, text_signature=signature
-                )
-            case ThinkingEnd():
-                self._closing(event, ThinkingDelta, moment).final = ThinkingContent(
-                    thinking=event.content,
-                    thinking_signature=event.content_signature,
-                    redacted=event.redacted,
-                )
-            case ToolCallEnd():
-                return self._closing_call(event, moment)
-            case StreamStart():
-                if self.started:
-                    raise RemoteProtocolError("the answer started twice")
-                self.started = True
-            case StreamDone() | StreamError():
-                return self._ending(event)
-            case _:
-                raise RemoteProtocolError(f"{event!r} is no stream event")
+    def _open_text(self, event: TextStart, moment: int) -> TextStart:
+        self._opening(event, Block(TextDelta, moment))
         return event
 
-    def _opening(self, event: TextStart | ThinkingStart | ToolCallStart, block: Block) -> None:
-        index = event.content_index
-        if index in self._blocks:
-            raise RemoteProtocolError(f"{_tag(event)!r} opened content index {index} a second time")
-        self._blocks[index] = self._open[index] = block
+    def _open_thinking(self, event: ThinkingStart, moment: int) -> ThinkingStart:
+        self._opening(event, Block(ThinkingDelta, moment))
+        return event
 
-    def _opening_call(self, event: ToolCallStart, moment: int) -> ToolCallStart:
+    def _open_call(self, event: ToolCallStart, moment: int) -> ToolCallStart:
         block = Block(ToolCallDelta, moment, sent_id=event.id, name=event.name)
         self._opening(event, block)
         block.id = self._unique_id(event.id) if event.id else ""
         return event if block.id == event.id else msgspec.structs.replace(event, id=block.id)
 
-    def _closing(self, event: TextEnd | ThinkingEnd | ToolCallEnd, kind: type[Delta], moment: int) -> Block:
-        block = self._open.get(event.content_index)
-        if block is None or block.kind is not kind:
-            raise self._illegal(event)
-        del self._open[event.content_index]
-        block.closed_at = moment
-        return block
+    def _close_text(self, event: TextEnd, moment: int) -> TextEnd:
+        block = self._closing(event, TextDelta, moment)
+        block.final = TextContent(text=event.content, text_signature=event.content_signature)
+        return event
 
-    def _closing_call(self, event: ToolCallEnd, moment: int) -> ToolCallEnd:
+    def _close_thinking(self, event: ThinkingEnd, moment: int) -> ThinkingEnd:
+        block = self._closing(event, ThinkingDelta, moment)
+        block.final = ThinkingContent(
+            thinking=event.content, thinking_signature=event.content_signature, redacted=event.redacted
+        )
+        return event
+
+    def _close_call(self, event: ToolCallEnd, moment: int) -> ToolCallEnd:
         block = self._closing(event, ToolCallDelta, moment)
         call = event.tool_call
         call_id = self._final_id(block, event.content_index, call.id)
@@ -190,6 +184,20 @@ class MessageBuilder:
             event = msgspec.structs.replace(event, tool_call=call)
         block.final = call
         return event
+
+    def _opening(self, event: TextStart | ThinkingStart | ToolCallStart, block: Block) -> None:
+        index = event.content_index
+        if index in self._blocks:
+            raise RemoteProtocolError(f"{_tag(event)!r} opened content index {index} a second time")
+        self._blocks[index] = self._open[index] = block
+
+    def _closing(self, event: TextEnd | ThinkingEnd | ToolCallEnd, kind: type[Delta], moment: int) -> Block:
+        block = self._open.get(event.content_index)
+        if block is None or block.kind is not kind:
+            raise self._illegal(event)
+        del self._open[event.content_index]
+        block.closed_at = moment
+        return block
 
     def _final_id(self, block: Block, index: int, sent_id: str) -> str:
         # The server may send the id only at the end, or another one than before, or none at all.
@@ -222,7 +230,7 @@ class MessageBuilder:
             state += " that is already closed"
         return RemoteProtocolError(f"{_tag(event)!r} arrived for content index {index}, which {state}")
 
-    def _ending(self, event: StreamDone | StreamError) -> StreamDone | StreamError:
+    def _end(self, event: StreamDone | StreamError, _moment: int) -> StreamDone | StreamError:
         message = event.message
         if message is not None:
             content = self._with_unique_ids(message.content)
@@ -230,12 +238,14 @@ class MessageBuilder:
                 message = msgspec.structs.replace(message, content=content)
                 event = msgspec.structs.replace(event, message=message)
             level = self._base.thinking_level or message.thinking_level
+            self.finished = True
             self._result = msgspec.structs.replace(message, stop_reason=event.reason, thinking_level=level)
             return event
         if isinstance(event, StreamError):
             content, error_message = self._content_at(self._moment), event.error_message
         else:
             content, error_message = self._final_content(), None
+        self.finished = True
         self._result = msgspec.structs.replace(
             self._base,
             content=content,
@@ -287,6 +297,7 @@ class MessageBuilder:
         """
         partial = self.partial_at(self._moment)
         self._moment += 1
+        self.finished = True
         self._result = msgspec.structs.replace(partial, stop_reason=reason, error_message=error_message)
         return self._result
 
@@ -315,6 +326,19 @@ class MessageBuilder:
     def arguments_at(self, moment: int, content_index: int) -> JsonObject:
         """A reading of a call's arguments at a moment; see ``ToolCallDelta.partial_arguments``."""
         return self._blocks[content_index].arguments_at(moment)
+
+
+_FOLDS: dict[type, Callable[[MessageBuilder, Any, int], Any]] = {
+    StreamStart: MessageBuilder._start,
+    TextStart: MessageBuilder._open_text,
+    TextEnd: MessageBuilder._close_text,
+    ThinkingStart: MessageBuilder._open_thinking,
+    ThinkingEnd: MessageBuilder._close_thinking,
+    ToolCallStart: MessageBuilder._open_call,
+    ToolCallEnd: MessageBuilder._close_call,
+    StreamDone: MessageBuilder._end,
+    StreamError: MessageBuilder._end,
+}
 
 
 def _tag(event: object) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import trio
 
-from trio_agent._agent_events import AgentEnd, AgentEvent, MessageEnd, MessageStart, TurnEnd
+from trio_agent._agent_events import AgentEnd, AgentEvent, MessageEnd, MessageStart
 from trio_agent._answer import final_answer
 from trio_agent._failures import bare, split_cancelled
 from trio_agent._messages import AssistantMessage
@@ -92,8 +92,7 @@ def _settle(core: RunCore, make_batch: Callable[[AssistantMessage], ToolBatch | 
             turn.batch = make_batch(turn.message)
         if turn.batch is not None:
             owed.extend(turn.batch.settle())
-        owed.append(TurnEnd(message=turn.message, tool_results=turn.results))
+        owed.append(core.close_turn(turn))
     owed.append(AgentEnd(messages=tuple(core.transcript.new)))
     core.running = False
-    core.turn = None
     return owed

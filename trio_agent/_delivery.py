@@ -10,7 +10,7 @@ remembered for ``finish``, and what lies in a channel stays there. Nothing here 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias, final
 
 import trio
@@ -54,19 +54,16 @@ class Subscription:
 class Delivery:
     """The listeners and watchers of one agent.
 
-    Args:
-        reduce: is given each event before anyone else, to bring the state up to date.
-
     Attributes:
         failure: what a listener raised last in this run.
         current: the event that is being delivered.
     """
 
-    def __init__(self, reduce: Callable[[AgentEvent], None]) -> None:
-        self._reduce = reduce
+    def __init__(self) -> None:
         # Replaced as a whole on each change, so that an emit goes through what was there when it began.
         self._listeners: tuple[Subscription, ...] = ()
         self._watchers: tuple[EventStream, ...] = ()
+        self._has_one_watcher = False
         self._cut: tuple[AgentEvent, tuple[Subscription, ...], tuple[EventStream, ...]] | None = None
         self._all_acknowledged: trio.Event | None = None
         self._batch: Batch | None = None
@@ -77,22 +74,27 @@ class Delivery:
     def add_listener(self, listener: Listener) -> Subscription:
         """Register a listener; it gets the next event that is sent."""
         subscription = Subscription(self, listener)
-        self._listeners = (*self._listeners, subscription)
+        self._set_handlers((*self._listeners, subscription), self._watchers)
         self._take_back_batch()
         return subscription
 
     def remove_listener(self, subscription: Subscription) -> None:
         """Forget a listener."""
-        self._listeners = tuple([other for other in self._listeners if other is not subscription])
+        self._set_handlers(tuple([other for other in self._listeners if other is not subscription]), self._watchers)
 
     def add_watcher(self, stream: EventStream) -> None:
         """Register a watcher; it gets the next event that is sent."""
-        self._watchers = (*self._watchers, stream)
+        self._set_handlers(self._listeners, (*self._watchers, stream))
         self._take_back_batch()
 
     def remove_watcher(self, stream: EventStream) -> None:
         """Forget a watcher."""
-        self._watchers = tuple([other for other in self._watchers if other is not stream])
+        self._set_handlers(self._listeners, tuple([other for other in self._watchers if other is not stream]))
+
+    def _set_handlers(self, listeners: tuple[Subscription, ...], watchers: tuple[EventStream, ...]) -> None:
+        self._listeners = listeners
+        self._watchers = watchers
+        self._has_one_watcher = not listeners and len(watchers) == 1 and watchers[0].buffer == 0
 
     @property
     def events_waiting(self) -> int:
@@ -111,15 +113,14 @@ class Delivery:
         for subscription in self._listeners:
             subscription.silent = False
 
-    def emit(self, event: AgentEvent) -> Awaitable[None]:
+    def emit(self, event: AgentEvent) -> Awaitable[object]:
         """Deliver an event; returns when all have handled it. A checkpoint only if a handler makes it one.
 
         Raises:
             Exception: of a listener; the others have got the event all the same, and this one gets no more in this run.
                 Several are a group.
         """
-        self._reduce(event)
-        return self._deliver(event, self._listeners, self._watchers)
+        return self._deliver_each((event,))
 
     async def emit_all(self, events: Iterator[AgentEvent]) -> None:
         """Deliver events one after the other, each made when the one before has been handled.
@@ -127,22 +128,46 @@ class Delivery:
         Raises:
             BaseException: as from ``emit``, or what the iterator raised.
         """
-        while True:
-            if not self._listeners and len(self._watchers) == 1 and self._watchers[0].buffer == 0:
-                self._batch = batch = Batch(events, self._reduce)
-                try:
-                    await self._hand_to(self._watchers, batch)
-                finally:
-                    batch.is_over = True
-                    self._batch = None
-                if batch.failure is not None:
-                    raise batch.failure
-                if batch.is_exhausted:
-                    return
-            event = next(events, None)
-            if event is None:
-                return
-            await self.emit(event)
+        while not await (self._hand_over(events) if self._has_one_watcher else self._deliver_each(events)):
+            pass
+
+    async def _deliver_each(self, events: Iterable[AgentEvent]) -> bool:
+        # Most of what an event costs is spent here; hence no coroutine for each of them.
+        for event in events:
+            self.current = event
+            listeners, watchers = self._listeners, self._watchers
+            subscription = None
+            try:
+                for subscription in listeners:
+                    if not subscription.silent:
+                        awaitable = subscription.listener(event)
+                        if awaitable is not None:
+                            await awaitable
+            except BaseException as exc:  # noqa: BLE001, ASYNC103  # sorted out in the call
+                await self._deliver_rest(event, listeners, subscription, exc, watchers)  # noqa: ASYNC102
+            if watchers:
+                await self._deliver_to_watchers(event, watchers)
+            if self._has_one_watcher:
+                self.current = None
+                return False
+        self.current = None
+        return True
+
+    async def _hand_over(self, events: Iterator[AgentEvent]) -> bool:
+        """Let the only watcher take events itself.
+
+        Returns:
+            Whether it took them all; not if it has closed, or somebody has joined it.
+        """
+        self._batch = batch = Batch(events)
+        try:
+            await self._hand_to(self._watchers, batch)
+        finally:
+            batch.is_over = True
+            self._batch = None
+        if batch.failure is not None:
+            raise batch.failure
+        return batch.is_exhausted
 
     def _take_back_batch(self) -> None:
         # Whoever joins gets the next event, so the watcher must not take more than the one it has.
@@ -160,43 +185,39 @@ class Delivery:
         if self._cut is None:
             return
         (event, listeners, watchers), self._cut = self._cut, None
-        await self._deliver(event, listeners, watchers)
-        await self._hand_to((), event)
-
-    async def _deliver(
-        self, event: AgentEvent, listeners: tuple[Subscription, ...], watchers: tuple[EventStream, ...]
-    ) -> None:
         self.current = event
-        done = 0
+        subscription = None
         try:
             for subscription in listeners:
-                done += 1
                 if not subscription.silent:
                     awaitable = subscription.listener(event)
                     if awaitable is not None:
                         await awaitable
         except BaseException as exc:  # noqa: BLE001, ASYNC103  # sorted out in the call
-            await self._deliver_rest(event, listeners, done, exc, watchers)  # noqa: ASYNC102
-        else:
-            if watchers:
-                try:
-                    await self._hand_to(watchers, event)
-                except BaseException:
-                    self._cut = (event, (), ())
-                    raise
+            await self._deliver_rest(event, listeners, subscription, exc, watchers)  # noqa: ASYNC102
+        await self._deliver_to_watchers(event, watchers)
+        await self._hand_to((), event)
         self.current = None
+
+    async def _deliver_to_watchers(self, event: AgentEvent, watchers: tuple[EventStream, ...]) -> None:
+        try:
+            await self._hand_to(watchers, event)
+        except BaseException:
+            self._cut = (event, (), ())
+            raise
 
     async def _deliver_rest(
         self,
         event: AgentEvent,
         listeners: tuple[Subscription, ...],
-        done: int,
+        failed: Subscription | None,
         exc: BaseException,
         watchers: tuple[EventStream, ...],
     ) -> None:
         """After a listener has raised: the others get the event all the same, unless this is cancelled."""
-        self._cut = (event, listeners[done:], watchers)
-        failure = self._failed(listeners[done - 1], exc)
+        assert failed is not None
+        self._cut = (event, listeners[listeners.index(failed) + 1 :], watchers)
+        failure = self._failed(failed, exc)
         try:
             await self.finish()
         except BaseException as further:  # noqa: BLE001, ASYNC103  # the failure weighs more than a cancellation, which comes again

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextvars
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, final
 
@@ -63,7 +63,6 @@ class Batch:
 
     Args:
         events: makes them; runs in the watcher's task, in the context of the run's.
-        reduce: is given each event before the watcher, to bring the state up to date.
 
     Attributes:
         is_over: nothing is to be taken from it any more.
@@ -71,13 +70,12 @@ class Batch:
         failure: what the iterator raised.
     """
 
-    __slots__ = ("_events", "_in_context", "_reduce", "failure", "is_exhausted", "is_over")
+    __slots__ = ("_events", "_in_context", "failure", "is_exhausted", "is_over")
 
-    def __init__(self, events: Iterator[AgentEvent], reduce: Callable[[AgentEvent], None]) -> None:
+    def __init__(self, events: Iterator[AgentEvent]) -> None:
         self._events = events
         # What the run's own code sees in context variables is what the run's task sees.
         self._in_context = contextvars.copy_context().run
-        self._reduce = reduce
         self.is_over = False
         self.is_exhausted = False
         self.failure: BaseException | None = None
@@ -89,7 +87,6 @@ class Batch:
         try:
             event = self._in_context(next, self._events, None)
             if event is not None:
-                self._reduce(event)
                 return event
             self.is_exhausted = True
         except BaseException as exc:  # noqa: BLE001, ASYNC103  # it belongs to the run

@@ -37,7 +37,7 @@ from collections.abc import Callable, Sequence
 import trio
 
 from trio_agent._abort import AbortHandle
-from trio_agent._agent_events import AgentEnd, AgentStart, TurnEnd, TurnStart
+from trio_agent._agent_events import AgentEnd, AgentStart, TurnStart
 from trio_agent._answer import ask_model, end_answer
 from trio_agent._builder import MessageBuilder
 from trio_agent._closing import close
@@ -115,6 +115,29 @@ class Run:
         """The answer that is being streamed, as it is now."""
         turn = self._core.turn
         return turn.builder.partial if turn is not None and turn.builder is not None and turn.message is None else None
+
+    @property
+    def open_message(self) -> AgentMessage | None:
+        """The message whose start was sent and whose end was not, as it is now."""
+        turn = self._core.turn
+        if self._core.message is not None or turn is None:
+            return self._core.message
+        if turn.message is None:
+            return turn.builder.partial if turn.builder is not None and turn.announced else None
+        return None if turn.batch is None else turn.batch.open_result
+
+    @property
+    def open_calls(self) -> tuple[str, ...]:
+        """The ids of the calls whose start was sent and whose end was not, in source order."""
+        turn = self._core.turn
+        if turn is None or turn.batch is None:
+            return ()
+        return tuple([state.call.id for state in turn.batch.states if state.announced and not state.ended])
+
+    @property
+    def error_message(self) -> str | None:
+        """What went wrong with the answer of the turn that was closed last."""
+        return self._core.error_message
 
     def cancel_tool(self, call_id: str) -> None:
         """Cancel one call alone.
@@ -248,7 +271,6 @@ class Run:
     async def _close_turn(self, turn: Turn) -> tuple[TurnDecision, TurnDetails | None]:
         core, hooks = self._core, self._hooks
         assert turn.message is not None
-        results = turn.results
         details = None
         if (
             hooks.finish_turn is not None
@@ -257,7 +279,7 @@ class Run:
         ):
             details = TurnDetails(
                 message=turn.message,
-                tool_results=results,
+                tool_results=turn.results,
                 context=core.transcript.context,
                 new_messages=View(self.new_messages),
             )
@@ -266,8 +288,7 @@ class Run:
             turn.finishing = True
             decision = await self._finish_turn(details)
         self.turns += 1
-        core.turn = None
-        await core.emit(TurnEnd(message=turn.message, tool_results=results))
+        await core.emit(core.close_turn(turn))
         return decision, details
 
     async def _finish_turn(self, details: TurnDetails) -> TurnDecision:

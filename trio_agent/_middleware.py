@@ -15,10 +15,10 @@ import copy
 import logging
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 
 import msgspec
 import trio
@@ -28,7 +28,7 @@ from trio_agent._failures import bare, describe
 from trio_agent._models import Model, StreamOptions
 from trio_agent._retry import RetryPolicy
 from trio_agent._stream_events import AssistantMessageEvent, StreamError, StreamStart
-from trio_agent._stream_fn import ConnectingStreamFn, StreamFn
+from trio_agent._stream_fn import ConnectingStreamFn, StreamFn, arrived_events
 from trio_agent._transcript import Context
 
 __all__ = ["RetryDetails", "with_fallback", "with_limiter", "with_retries"]
@@ -210,6 +210,11 @@ class _Begun:
         if last is None or type(last) is StreamStart:
             return ModelError("the stream ended without an answer")
         return None
+
+    def take_arrived(self) -> Iterable[AssistantMessageEvent]:
+        """What was read ahead, and what has arrived behind it."""
+        head, self._head = self._head, deque[AssistantMessageEvent]()
+        return chain(head, arrived_events(self._rest)())
 
     def __aiter__(self) -> _Begun:
         return self

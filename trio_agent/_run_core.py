@@ -15,7 +15,7 @@ import trio
 from msgspec import UNSET
 
 from trio_agent._abort import AbortHandle
-from trio_agent._agent_events import MessageEnd, MessageStart
+from trio_agent._agent_events import MessageEnd, MessageStart, TurnEnd
 from trio_agent._builder import MessageBuilder
 from trio_agent._clock import timestamps
 from trio_agent._hooks import RequestUpdate, TurnUpdate
@@ -79,6 +79,7 @@ class RunCore:
         message: a message whose start was sent and whose end was not; answers and results are in the turn.
         pending: messages on their way in; the first is ``message`` if that is set.
         owes_answer: whether the run would go on to another answer if it were not stopped.
+        error_message: what went wrong with the answer of the turn that was closed last.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class RunCore:
         self.message: AgentMessage | None = None
         self.pending: deque[Pending] = deque()
         self.owes_answer = True
+        self.error_message: str | None = None
         self._inbox = inbox
 
     # -- delivery and the transcript ---------------------------------------------------------------------------------
@@ -121,6 +123,14 @@ class RunCore:
         self.message = None
         self.commit(message)
         return message
+
+    def close_turn(self, turn: Turn) -> TurnEnd:
+        """The end of a turn; from here on nothing of it is open."""
+        message = turn.message
+        if message is not None and message.error_message is not None:
+            self.error_message = message.error_message
+        self.turn = None
+        return TurnEnd(message=message, tool_results=turn.results)
 
     # -- stopping ----------------------------------------------------------------------------------------------------
 

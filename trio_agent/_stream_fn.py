@@ -8,7 +8,7 @@ time.
 from __future__ import annotations
 
 import abc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
 from typing import Protocol, Self
@@ -17,7 +17,34 @@ from trio_agent._models import Model, StreamOptions
 from trio_agent._stream_events import AssistantMessageEvent
 from trio_agent._transcript import Context
 
-__all__ = ["Connected", "ConnectingStreamFn", "StreamFn", "as_model", "get_default_stream_fn", "set_default_stream_fn"]
+__all__ = [
+    "ArrivedEvents",
+    "Connected",
+    "ConnectingStreamFn",
+    "StreamFn",
+    "arrived_events",
+    "as_model",
+    "get_default_stream_fn",
+    "set_default_stream_fn",
+]
+
+
+class ArrivedEvents(Protocol):
+    """What the iterator of an answer may have besides: events that are there already, without waiting.
+
+    Pieces of an answer come together, as many as a network read brings. An iterator that says so saves its reader a
+    step for each of them; one that does not is read event by event.
+    """
+
+    def take_arrived(self) -> Iterable[AssistantMessageEvent]:
+        """Take the events that have arrived and were not given yet, in order. Never blocks."""
+        ...
+
+
+def arrived_events(events: object) -> Callable[[], Iterable[AssistantMessageEvent]]:
+    """What takes the events that have arrived, of any iterator; one that does not say has none."""
+    take: Callable[[], Iterable[AssistantMessageEvent]] = getattr(events, "take_arrived", tuple)
+    return take
 
 
 class StreamFn(Protocol):
@@ -25,7 +52,7 @@ class StreamFn(Protocol):
 
     Returns an async context manager, because an answer owns a socket; entering it opens the answer, leaving it closes
     the answer on every path. What it yields is an iterator over the events of the answer, of which the last is
-    ``StreamDone`` or ``StreamError``.
+    ``StreamDone`` or ``StreamError``. It may be one of :class:`ArrivedEvents`.
 
     The context's messages are a read-only snapshot of what the model is to see, system messages included: replaying
     these gives the system prompt and the declared tools. ``options.reasoning`` is the thinking level, ``None`` for off.

@@ -48,7 +48,7 @@ class RunPort(Protocol):
     """
 
     cuttable: bool
-    emit: Callable[[AgentEvent], Awaitable[None]]
+    emit: Callable[[AgentEvent], Awaitable[object]]
     emit_all: Callable[[Iterator[AgentEvent]], Awaitable[None]]
     now_ms: Callable[[], int]
 
@@ -104,7 +104,7 @@ class ToolBatch:
             or mode == "sequential"
             or any(s.tool is not None and s.tool.execution_mode == "sequential" for s in self.states)
         )
-        self._recording: ToolResultMessage | None = None
+        self.open_result: ToolResultMessage | None = None
         self._news: list[tuple[float, int, CallState | _Update]] = []
         self._wakeup: trio.Event | None = None
         self._clock = trio.lowlevel.current_clock()
@@ -313,15 +313,15 @@ class ToolBatch:
         for state in states:
             if state.recorded:
                 continue
-            message = self._recording
+            message = self.open_result
             if message is None:
-                message = self._recording = state.message(self._port.now_ms())
+                message = self.open_result = state.message(self._port.now_ms())
                 yield MessageStart(message=message)
             self._commit(state, message)
             yield MessageEnd(message=message)
 
     def _commit(self, state: CallState, message: ToolResultMessage) -> None:
-        self._recording = None
+        self.open_result = None
         state.recorded = True
         self.results.append(message)
         self._port.commit(message)

@@ -67,6 +67,11 @@ class AnswerStream:
             await self._read()
         return events.popleft()
 
+    def take_arrived(self) -> deque[AssistantMessageEvent]:
+        """Take the other events of the last read."""
+        events, self._events = self._events, deque[AssistantMessageEvent]()
+        return events
+
     async def _read(self) -> None:
         decoder = self._decoder
         try:

@@ -68,20 +68,20 @@ class Scenario:
 
 @contextmanager
 def _recording(agent: Agent, note: Callable[[AgentEvent], None]) -> Generator[None]:
-    # Where the state follows the events, and not as a listener: a watcher that is alone gets them in another way than
-    # one that is not.
-    delivery = agent._delivery
-    reduce = delivery._reduce
+    # Where they are made, and not as a listener: a watcher that is alone gets them in another way than one that is not.
+    sink = agent._sink
+    emit, emit_all = sink.emit, sink.emit_all
 
-    def record(event: AgentEvent) -> None:
-        reduce(event)
+    def noted(event: AgentEvent) -> AgentEvent:
         note(event)
+        return event
 
-    delivery._reduce = record
+    sink.emit = lambda event: emit(noted(event))
+    sink.emit_all = lambda events: emit_all(map(noted, events))
     try:
         yield
     finally:
-        delivery._reduce = reduce
+        sink.emit, sink.emit_all = emit, emit_all
 
 
 class _Watcher:
