@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import TracebackType
 from typing import Literal, Self, TypeAlias, cast
 
@@ -252,6 +253,14 @@ class _ScriptedStream:
             else:
                 return cast("AssistantMessageEvent", step)
         raise StopAsyncIteration
+
+    def take_arrived(self) -> Iterator[AssistantMessageEvent]:
+        """The events up to the next delay or failure, as if one network read had brought them."""
+        for step in self._steps:
+            if isinstance(step, float | int | Exception):
+                self._steps = chain((step,), self._steps)
+                return
+            yield step
 
 
 def _chunks(text: str, size: int | None) -> list[str]:
