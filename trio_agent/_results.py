@@ -10,7 +10,7 @@ import base64
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeGuard, cast
+from typing import Final, cast
 
 import msgspec
 from msgspec import UNSET
@@ -83,7 +83,14 @@ class ResultRules:
         Raises:
             TypeError: the value is neither text, blocks nor JSON.
         """
-        if self._is_plain(value):
+        max_chars = self.max_chars
+        if (
+            type(value) is str
+            and self.output is None
+            and (max_chars is None or len(value) <= max_chars)
+            and value.isascii()
+        ):
+            # Nearly every result: nothing to convert, to check or to cut.
             return ToolResult((TextContent(text=value),), {}, terminate=self.terminate)
         if isinstance(value, str) and self.output is None:
             return self._of_text(value if type(value) is str else str.__str__(value))
@@ -93,15 +100,6 @@ class ResultRules:
             return self._of_text(_NO_OUTPUT)
         blocks = self._blocks(value)
         return self._of_json(value) if blocks is None else self._of_blocks(blocks)
-
-    def _is_plain(self, value: object) -> TypeGuard[str]:
-        # Nearly every result: nothing to convert, to check or to cut.
-        return (
-            type(value) is str
-            and self.output is None
-            and (self.max_chars is None or len(value) <= self.max_chars)
-            and value.isascii()
-        )
 
     def _of_text(self, text: str) -> ToolResult:
         return self._of_blocks((TextContent(text=text),))

@@ -61,6 +61,9 @@ class RunPort(Protocol):
         ...
 
 
+_WHEN = itemgetter(0, 1)
+
+
 class _Update:
     __slots__ = ("delivered", "partial", "state")
 
@@ -107,7 +110,6 @@ class ToolBatch:
         self.open_result: ToolResultMessage | None = None
         self._news: list[tuple[float, int, CallState | _Update]] = []
         self._wakeup: trio.Event | None = None
-        self._clock = trio.lowlevel.current_clock()
         self._working = 0
 
     @property
@@ -218,12 +220,12 @@ class ToolBatch:
                 await trio.sleep_forever()
 
     def _start(self, segment: list[CallState], nursery: trio.Nursery) -> None:
-        for state in segment:
-            state.update = self._hand_over
+        start_soon, execute, done = nursery.start_soon, self._runner.execute, self._done
 
         def start(state: CallState) -> None:
             self._working += 1
-            nursery.start_soon(self._runner.execute, state, self._done, name=state.call.name)
+            state.update = self._hand_over
+            start_soon(execute, state, done, name=state.call.name)
 
         # Counted apart: `start` counts the calls that need no slot.
         tasks = Admission(self._runner.limiter, start, self._admission_ended).admit(segment, nursery)
@@ -236,7 +238,8 @@ class ToolBatch:
         self._wake()
 
     def _done(self, state: CallState) -> None:
-        state.release_slots()
+        if state.slots is not None:
+            state.slots.release()
         self._working -= 1
         self._report(state, state)
 
@@ -246,12 +249,13 @@ class ToolBatch:
         await update.delivered.wait()
 
     def _report(self, state: CallState, news: CallState | _Update) -> None:
-        self._news.append((self._clock.current_time(), state.index, news))
+        self._news.append((self._runner.now(), state.index, news))
         self._wake()
 
     def _wake(self) -> None:
         if self._wakeup is not None:
             self._wakeup.set()
+            self._wakeup = None
 
     def cancel(self, state: CallState) -> None:
         """Cancel one call alone; nothing if it is over. Never blocks, no checkpoint."""
@@ -273,14 +277,13 @@ class ToolBatch:
             if self._news:
                 news, self._news = self._news, []
                 # Calls that end in the same scheduler pass end in source order.
-                news.sort(key=itemgetter(0, 1))
+                news.sort(key=_WHEN)
                 await self._port.emit_all(self._reports(news))
             elif not self._working:
                 return
             else:
-                self._wakeup = trio.Event()
-                await self._wakeup.wait()
-                self._wakeup = None
+                wakeup = self._wakeup = trio.Event()
+                await wakeup.wait()
 
     def _reports(self, news: list[tuple[float, int, CallState | _Update]]) -> Iterator[AgentEvent]:
         for _, _, item in news:

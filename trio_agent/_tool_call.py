@@ -13,7 +13,7 @@ import copy
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -69,7 +69,6 @@ class CallState:
         "cancel_requested",
         "duration_ms",
         "ended",
-        "ended_at",
         "hook_arguments",
         "index",
         "is_error",
@@ -92,7 +91,6 @@ class CallState:
         self.result: ToolResult | None = None
         self.is_error = False
         self.started_at: float | None = None
-        self.ended_at = 0.0
         self.duration_ms: float | None = None
         self.scope: trio.CancelScope | None = None
         self.slots: Slots | None = None
@@ -137,8 +135,7 @@ class CallState:
 
     def stop_clock(self) -> None:
         if self.started_at is not None and self.duration_ms is None:
-            self.ended_at = trio.current_time()
-            self.duration_ms = round((self.ended_at - self.started_at) * 1000)
+            self.duration_ms = round((trio.current_time() - self.started_at) * 1000)
 
     def message(self, timestamp: int) -> ToolResultMessage:
         """The transcript's record of the result."""
@@ -171,6 +168,7 @@ class ToolRunner:
         context: what the run works on, taken anew for each hook.
         cancellable: whether single calls may be cancelled, so that each needs a scope.
         thread_limiter: gives the limiter of worker threads; ``None`` for the library's own.
+        now: tells the time on Trio's clock.
     """
 
     tools: dict[str, Tool]
@@ -182,6 +180,7 @@ class ToolRunner:
     context: Callable[[], Context]
     cancellable: bool = False
     thread_limiter: Callable[[], trio.CapacityLimiter] | None = None
+    now: Callable[[], float] = field(default_factory=lambda: trio.lowlevel.current_clock().current_time)
 
     def bind(self, state: CallState) -> None:
         """Check tool and arguments. Afterwards the call has a result or can be run, if no hook objects."""
@@ -259,7 +258,7 @@ class ToolRunner:
             tool, bound = state.tool, state.bound
             assert tool is not None
             assert bound is not None
-            state.started_at = trio.current_time()
+            state.started_at = started_at = self.now()
             timeout = tool.timeout if tool.timeout is not None else self.tool_timeout
             if timeout is not None or self.cancellable:
                 result, is_error = await self._run_in_scope(state, tool, bound, timeout)
@@ -272,10 +271,11 @@ class ToolRunner:
                     is_error = result.is_error
                 except BaseException as exc:  # noqa: BLE001, ASYNC103  # it goes on, unless it is the tool's failure
                     result, is_error = self._failure(state, exc), True
-            state.stop_clock()
+            if state.duration_ms is None:
+                state.duration_ms = round((self.now() - started_at) * 1000)
             if self.hooks.after_tool_call is not None:
                 result, is_error = await self._ask_after(state, result, is_error)
-            state.end(result, is_error=is_error)
+            state.result, state.is_error = result, is_error
         finally:
             done(state)
 
