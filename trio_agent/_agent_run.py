@@ -6,9 +6,9 @@ the run is aborted, and in any case it has settled when the block is over. ``_nu
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
-from typing import final
+from typing import Any, final
 
 import trio
 
@@ -127,8 +127,8 @@ class AgentRun:
             raise RuntimeError("enter the run first: async with agent.run(...) as run: async for event in run: ...")
         return self
 
-    async def __anext__(self) -> AgentEvent:
-        return await self._stream.__anext__()
+    def __anext__(self) -> Coroutine[Any, Any, AgentEvent]:
+        return self._stream.__anext__()
 
     async def _run(self, active: ActiveRun) -> None:
         try:

@@ -268,8 +268,9 @@ class Delivery:
             DeadlockError: the current task runs inside the body of a watcher.
         """
         for stream in self._watchers:
-            if stream.body is not None and stream.buffer == 0 and stream.body.is_waited_for_by_current_task():
+            body = stream.body
+            if body is not None and stream.buffer == 0 and body.is_waited_for_by_current_task():
                 raise DeadlockError(
                     f"{what} would wait for ever: the run waits for the body of an event stream in task "
-                    f"{stream.body.name!r}, and this call is inside it; call it after the loop, or from another task"
+                    f"{body.name!r}, and this call is inside it; call it after the loop, or from another task"
                 )

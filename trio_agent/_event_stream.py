@@ -28,13 +28,18 @@ __all__ = ["Batch", "EventStream", "Place"]
 
 
 class Place:
-    """A point in a task: everything started from there on cannot end before the task gets past it."""
+    """A point in a task: everything started from there on cannot end before the task gets past it.
+
+    Args:
+        task: the current one.
+        depth: how many nurseries it has open.
+    """
 
     __slots__ = ("_depth", "_task")
 
-    def __init__(self) -> None:
-        self._task = trio.lowlevel.current_task()
-        self._depth = len(self._task.child_nurseries)
+    def __init__(self, task: trio.lowlevel.Task | None = None, depth: int | None = None) -> None:
+        self._task = task or trio.lowlevel.current_task()
+        self._depth = len(self._task.child_nurseries) if depth is None else depth
 
     def is_waited_for_by_current_task(self) -> bool:
         """Whether the current task runs inside this place, so that the place cannot be left before it ends.
@@ -111,7 +116,9 @@ class EventStream:
         RuntimeError: iterated outside the block.
     """
 
-    __slots__ = ("_batch", "_delivery", "_held", "_place", "_receive", "_send", "_waiting", "buffer", "is_open", "owed")
+    __slots__ = (
+        "_batch", "_delivery", "_depth", "_held", "_receive", "_send", "_task", "_waiting", "buffer", "is_open", "owed",
+    )  # fmt: skip
 
     def __init__(self, delivery: Delivery, buffer: int) -> None:
         self._delivery = delivery
@@ -122,7 +129,8 @@ class EventStream:
         self._batch: Batch | None = None
         self._held = False
         self._waiting = False
-        self._place: Place | None = None
+        self._task: trio.lowlevel.Task | None = None
+        self._depth = 0
 
     def open(self) -> None:
         """Begin to receive, with the next event that is sent."""
@@ -146,7 +154,7 @@ class EventStream:
         self.owed = 0
         self._batch = None
         self._held = False
-        self._place = None
+        self._task = None
         self._delivery.acknowledged()
 
     def put(self, item: AgentEvent | Batch) -> None:
@@ -157,7 +165,7 @@ class EventStream:
     @property
     def body(self) -> Place | None:
         """Where an event is being handled."""
-        return self._place
+        return None if self._task is None else Place(self._task, self._depth)
 
     def __aiter__(self) -> EventStream:
         if self.is_open is None:
@@ -165,35 +173,31 @@ class EventStream:
         return self
 
     async def __anext__(self) -> AgentEvent:
-        if self._waiting:
-            raise trio.BusyResourceError("another task iterates this event stream")
-        self._place = None
+        batch = self._batch
         event = None
-        if self._batch is not None:
+        if batch is not None:
             await trio.lowlevel.checkpoint_if_cancelled()
-            event = self._take_from_batch()
-        elif self._held:
-            self._acknowledge()
+            event = batch.take()
+        elif self._waiting:
+            raise trio.BusyResourceError("another task iterates this event stream")
         while event is None:
+            if self._held:
+                self._acknowledge()
             item = await self._receive_item()
+            self._held = True
             if isinstance(item, Batch):
                 self._batch = item
-                event = self._take_from_batch()
+                event = item.take()
             else:
                 event = item
-        self._held = True
-        self._place = Place()
-        return event
-
-    def _take_from_batch(self) -> AgentEvent | None:
-        event = None if self._batch is None else self._batch.take()
-        if event is None:
-            self._batch = None
-            self._acknowledge()
+        self._task = task = trio.lowlevel.current_task()
+        self._depth = len(task.child_nurseries)
         return event
 
     def _acknowledge(self) -> None:
         self._held = False
+        self._batch = None
+        self._task = None
         self.owed -= 1
         self._delivery.acknowledged()
 

@@ -291,7 +291,8 @@ class ToolRunner:
                 scope.cancel()
             try:
                 context = self._tool_context(state) if tool.needs_context else None
-                result = await tool.invoke(bound, context)
+                value = await tool._body.run(bound.value, context, abandon=tool.cancellable is True)
+                result = tool._rules.result(value)
             except BaseException as exc:  # noqa: BLE001, ASYNC103  # it goes on, unless it is the tool's failure
                 result, is_error = self._failure(state, exc), True
             else:

@@ -20,12 +20,13 @@ __all__ = ["ToolTasks"]
 class ToolTasks:
     """An async context manager around a run. On leaving, all tools are cancelled and waited for."""
 
-    __slots__ = ("_manager", "_nursery", "_opened")
+    __slots__ = ("_leaving", "_manager", "_nursery", "_opened")
 
     def __init__(self) -> None:
         self._manager: NurseryManager | None = None
         self._nursery: trio.Nursery | None = None
         self._opened: trio.Event | None = None
+        self._leaving = trio.Event()
 
     async def __aenter__(self) -> Self:
         return self
@@ -51,7 +52,7 @@ class ToolTasks:
             self._nursery = nursery
             opened.set()
             try:
-                await trio.sleep_forever()
+                await self._leaving.wait()
             finally:
                 self._nursery = None  # from here on it is closed as soon as it is empty
 
@@ -69,6 +70,10 @@ class ToolTasks:
             # Cancelled while it was opened; the host is on its way.
             with trio.CancelScope(shield=True):
                 await self._opened.wait()  # noqa: ASYNC102
-        self.cancel()
+        if self._nursery is not None and self._nursery.child_tasks:
+            self.cancel()
+        else:
+            # After an ordinary run there is nobody to cancel, and a cancellation costs more than a word.
+            self._leaving.set()
         # Not shielded, nor need it be: the tools are cancelled, and it waits for no one else.
         await leave_nursery(self._manager, exc)  # noqa: ASYNC102
