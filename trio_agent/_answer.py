@@ -138,6 +138,7 @@ async def end_answer(core: RunCore, turn: Turn, builder: MessageBuilder) -> Assi
         turn.announced = True
         await core.emit(MessageStart(message=message))
     turn.message = message
+    turn.builder = None  # it holds all that was streamed
     core.commit(message)
     await core.emit(MessageEnd(message=message))
     return message
