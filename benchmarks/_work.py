@@ -75,9 +75,9 @@ class ReadyStream:
             return event
         raise StopAsyncIteration
 
-    def take_arrived(self) -> Iterator[AssistantMessageEvent]:
+    async def receive_some(self) -> Sequence[AssistantMessageEvent]:
         """All that is left: it was there from the beginning."""
-        return self._events
+        return tuple(self._events)
 
 
 class Script:

@@ -8,8 +8,7 @@ cancellation, what the sink raised, and what a hook raised.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import trio
@@ -23,7 +22,7 @@ from trio_agent._messages import AgentMessage, AssistantMessage
 from trio_agent._models import StreamOptions
 from trio_agent._run_core import RunCore, Turn
 from trio_agent._stream_events import AssistantMessageEvent, StreamStart
-from trio_agent._stream_fn import StreamFn, arrived_events
+from trio_agent._stream_fn import StreamFn, as_receiver
 from trio_agent._transcript import Context, View, default_convert_to_llm
 
 __all__ = ["ask_model", "end_answer", "final_answer"]
@@ -98,12 +97,17 @@ async def _read(
     abort = core.abort
     core.cuttable = True
     async with stream_fn(core.model, context, options) as events:
-        take_arrived = arrived_events(events)
-        async for event in events:
+        receive_some = as_receiver(events).receive_some
+        while received := await receive_some():
             core.cuttable = False
             if abort.aborted:
                 await core.stop_if_aborted()
-            await core.emit_all(_updates(core, turn, builder, chain((event,), take_arrived())))
+            updates = _updates(core, turn, builder, received)
+            if len(received) > 1:
+                await core.emit_all(updates)
+            else:
+                for update in updates:
+                    await core.emit(update)
             if builder.finished:
                 break
             if abort.aborted:
@@ -113,12 +117,13 @@ async def _read(
 
 
 def _updates(
-    core: RunCore, turn: Turn, builder: MessageBuilder, events: Iterable[AssistantMessageEvent]
+    core: RunCore, turn: Turn, builder: MessageBuilder, received: Sequence[AssistantMessageEvent]
 ) -> Iterator[AgentEvent]:
-    if core.abort.aborted:
-        return
-    abort = core.abort
-    for event in builder.fold(events):  # the same events, now with their partial messages
+    abort, add = core.abort, builder.add
+    for event in received:
+        if abort.aborted:
+            return
+        event = add(event)  # noqa: PLW2901  # the same event, now with its partial message
         if builder.finished:
             return
         if builder.started:
@@ -127,8 +132,6 @@ def _updates(
             elif not turn.announced:
                 turn.announced = True
                 yield MessageStart(message=event.partial)
-            if abort.aborted:
-                return
 
 
 async def end_answer(core: RunCore, turn: Turn, builder: MessageBuilder) -> AssistantMessage:

@@ -17,7 +17,7 @@ event: that would make a cycle through a slot that the collector does not look i
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -110,38 +110,26 @@ class MessageBuilder:
         Raises:
             RemoteProtocolError: the event is not legal here; the builder is unchanged and can still be failed.
         """
-        for folded in self.fold((event,)):
-            return folded
-        raise AssertionError("one event is folded into one")
-
-    def fold(self, events: Iterable[_E]) -> Iterator[_E]:
-        """Fold events as they are asked for, each as :meth:`add` does.
-
-        Raises:
-            RemoteProtocolError: an event is not legal; those before it are folded.
-        """
-        opened = self._open
-        for event in events:
-            if self.finished:
-                raise RemoteProtocolError(f"{_tag(event)!r} arrived after the answer had ended")
-            moment = self._moment + 1
-            kind = type(event)
-            if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
-                index, delta = event.content_index, event.delta
-                block = opened.get(index)
-                if block is None or block.kind is not kind:
-                    raise self._illegal(event)
-                block.parts.append(delta)
-                block.moments.append(moment)
-                folded = cast("_E", kind(content_index=index, delta=delta))
-            else:
-                fold = _FOLDS.get(kind)
-                if fold is None:
-                    raise RemoteProtocolError(f"{event!r} is no stream event")
-                folded = cast("_E", fold(self, event, moment).__copy__())
-            self._moment = moment
-            _bind(folded, (self, moment))
-            yield folded
+        if self.finished:
+            raise RemoteProtocolError(f"{_tag(event)!r} arrived after the answer had ended")
+        moment = self._moment + 1
+        kind = type(event)
+        if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
+            index, delta = event.content_index, event.delta
+            block = self._open.get(index)
+            if block is None or block.kind is not kind:
+                raise self._illegal(event)
+            block.parts.append(delta)
+            block.moments.append(moment)
+            event = cast("_E", kind(content_index=index, delta=delta))
+        else:
+            fold = _FOLDS.get(kind)
+            if fold is None:
+                raise RemoteProtocolError(f"{event!r} is no stream event")
+            event = cast("_E", fold(self, event, moment).__copy__())
+        self._moment = moment
+        _bind(event, (self, moment))
+        return event
 
     def _start(self, event: StreamStart, _moment: int) -> StreamStart:
         if self.started:

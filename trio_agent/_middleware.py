@@ -14,11 +14,11 @@ from __future__ import annotations
 import copy
 import logging
 import random
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
+from typing import Any
 
 import msgspec
 import trio
@@ -28,7 +28,7 @@ from trio_agent._failures import bare, describe
 from trio_agent._models import Model, StreamOptions
 from trio_agent._retry import RetryPolicy
 from trio_agent._stream_events import AssistantMessageEvent, StreamError, StreamStart
-from trio_agent._stream_fn import ConnectingStreamFn, StreamFn, arrived_events
+from trio_agent._stream_fn import ConnectingStreamFn, EventReceiver, StreamFn, as_receiver
 from trio_agent._transcript import Context
 
 __all__ = ["RetryDetails", "with_fallback", "with_limiter", "with_retries"]
@@ -185,47 +185,48 @@ def with_fallback(stream_fn: StreamFn, *models: Model) -> StreamFn:
 class _Begun:
     """The events of an answer, of which those before its first block have been read."""
 
-    def __init__(self, head: deque[AssistantMessageEvent], rest: AsyncIterator[AssistantMessageEvent]) -> None:
+    def __init__(self, head: list[AssistantMessageEvent], rest: EventReceiver) -> None:
         self._head = head
         self._rest = rest
 
     @classmethod
     async def read(cls, events: AsyncIterator[AssistantMessageEvent]) -> _Begun:
         """Read until the answer has begun or is over."""
-        head: deque[AssistantMessageEvent] = deque()
-        rest = aiter(events)
-        async for event in rest:
-            head.append(event)
-            if type(event) is not StreamStart:
+        head: list[AssistantMessageEvent] = []
+        rest = as_receiver(events)
+        while received := await rest.receive_some():
+            head.extend(received)
+            if type(head[-1]) is not StreamStart:
                 break
         return cls(head, rest)
 
     @property
     def failure(self) -> ModelError | None:
         """Why the answer failed, if it did so before it began."""
-        last = self._head[-1] if self._head else None
-        if isinstance(last, StreamError) and last.reason == "error":
-            text = last.error_message or (last.message and last.message.error_message)
+        first = next((event for event in self._head if type(event) is not StreamStart), None)
+        if isinstance(first, StreamError) and first.reason == "error":
+            text = first.error_message or (first.message and first.message.error_message)
             return ModelError(text or "the answer failed")
-        if last is None or type(last) is StreamStart:
-            return ModelError("the stream ended without an answer")
-        return None
-
-    def take_arrived(self) -> Iterable[AssistantMessageEvent]:
-        """What was read ahead, and what has arrived behind it."""
-        head, self._head = self._head, deque[AssistantMessageEvent]()
-        return chain(head, arrived_events(self._rest)())
+        return ModelError("the stream ended without an answer") if first is None else None
 
     def __aiter__(self) -> _Begun:
         return self
 
-    def __anext__(self) -> Awaitable[AssistantMessageEvent]:
-        # No coroutine of its own around each event.
-        return _ready(self._head.popleft()) if self._head else anext(self._rest)
+    async def __anext__(self) -> AssistantMessageEvent:
+        if not self._head:
+            self._head = list(await self._rest.receive_some())
+        if not self._head:
+            raise StopAsyncIteration
+        return self._head.pop(0)
+
+    def receive_some(self) -> Coroutine[Any, Any, Sequence[AssistantMessageEvent]]:
+        # No coroutine of its own around what is received.
+        head, self._head = self._head, []
+        return _ready(head) if head else self._rest.receive_some()
 
 
-async def _ready(event: AssistantMessageEvent) -> AssistantMessageEvent:
-    return event
+async def _ready(events: Sequence[AssistantMessageEvent]) -> Sequence[AssistantMessageEvent]:
+    return events
 
 
 _CONNECTION_ERRORS = (ConnectionError, TimeoutError, trio.BrokenResourceError, trio.TooSlowError)

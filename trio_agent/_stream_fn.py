@@ -8,43 +8,51 @@ time.
 from __future__ import annotations
 
 import abc
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, cast
 
 from trio_agent._models import Model, StreamOptions
 from trio_agent._stream_events import AssistantMessageEvent
 from trio_agent._transcript import Context
 
 __all__ = [
-    "ArrivedEvents",
     "Connected",
     "ConnectingStreamFn",
+    "EventReceiver",
     "StreamFn",
-    "arrived_events",
     "as_model",
+    "as_receiver",
     "get_default_stream_fn",
     "set_default_stream_fn",
 ]
 
 
-class ArrivedEvents(Protocol):
-    """What the iterator of an answer may have besides: events that are there already, without waiting.
+class EventReceiver(Protocol):
+    """What the iterator of an answer may be besides: a receiver of all events that have arrived together.
 
-    Pieces of an answer come together, as many as a network read brings. An iterator that says so saves its reader a
-    step for each of them; one that does not is read event by event.
+    A network read brings a piece of an answer or many. A reader that gets them at once is spared a step for each.
     """
 
-    def take_arrived(self) -> Iterable[AssistantMessageEvent]:
-        """Take the events that have arrived and were not given yet, in order. Never blocks."""
+    async def receive_some(self) -> Sequence[AssistantMessageEvent]:
+        """Wait for events. Returns those that have arrived, at least one, in order; empty after the last."""
         ...
 
 
-def arrived_events(events: object) -> Callable[[], Iterable[AssistantMessageEvent]]:
-    """What takes the events that have arrived, of any iterator; one that does not say has none."""
-    take: Callable[[], Iterable[AssistantMessageEvent]] = getattr(events, "take_arrived", tuple)
-    return take
+def as_receiver(events: AsyncIterator[AssistantMessageEvent]) -> EventReceiver:
+    """The iterator itself if it is a receiver; else one that receives its events one by one."""
+    return cast("EventReceiver", events) if hasattr(events, "receive_some") else _OneByOne(events)
+
+
+class _OneByOne:
+    def __init__(self, events: AsyncIterator[AssistantMessageEvent]) -> None:
+        self._events = aiter(events)
+
+    async def receive_some(self) -> Sequence[AssistantMessageEvent]:
+        async for event in self._events:
+            return (event,)
+        return ()
 
 
 class StreamFn(Protocol):
@@ -52,7 +60,7 @@ class StreamFn(Protocol):
 
     Returns an async context manager, because an answer owns a socket; entering it opens the answer, leaving it closes
     the answer on every path. What it yields is an iterator over the events of the answer, of which the last is
-    ``StreamDone`` or ``StreamError``. It may be one of :class:`ArrivedEvents`.
+    ``StreamDone`` or ``StreamError``. It may be an :class:`EventReceiver`, too.
 
     The context's messages are a read-only snapshot of what the model is to see, system messages included: replaying
     these gives the system prompt and the declared tools. ``options.reasoning`` is the thinking level, ``None`` for off.

@@ -9,7 +9,6 @@ used again.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
@@ -52,7 +51,7 @@ class AnswerStream:
         self._chunks = response.aiter_bytes()
         self._explain = explain
         self._secrets = secrets
-        self._events: deque[AssistantMessageEvent] = deque(decoder.feed(b""))
+        self._events = decoder.feed(b"")
         self.size = 0
         """Bytes of the body that were read."""
 
@@ -60,36 +59,33 @@ class AnswerStream:
         return self
 
     async def __anext__(self) -> AssistantMessageEvent:
-        events = self._events
-        while not events:
-            if self._decoder.finished:
-                raise StopAsyncIteration
-            await self._read()
-        return events.popleft()
+        events = self._events or list(await self.receive_some())
+        if not events:
+            raise StopAsyncIteration
+        self._events = events
+        return events.pop(0)
 
-    def take_arrived(self) -> deque[AssistantMessageEvent]:
-        """Take the other events of the last read."""
-        events, self._events = self._events, deque[AssistantMessageEvent]()
-        return events
-
-    async def _read(self) -> None:
+    async def receive_some(self) -> Sequence[AssistantMessageEvent]:
+        """Wait for events. Returns those that one read brings, or that wait to be taken; empty after the last."""
+        events, self._events = self._events, []
         decoder = self._decoder
-        try:
-            chunk = await anext(self._chunks)
-        except StopAsyncIteration:
-            self._events.extend(decoder.finish())
-        except Exception as exc:
-            error = self._explain(exc)
-            if error is None:
-                raise
-            self._events.extend(decoder.fail(str(error)))
-        else:
-            self.size += len(chunk)
-            self._events.extend(decoder.feed(chunk))
-        if decoder.finished and self._secrets and self._events:
-            last = self._events[-1]
-            if isinstance(last, StreamError):
-                self._events[-1] = self._without_secrets(last)
+        while not events and not decoder.finished:
+            try:
+                chunk = await anext(self._chunks)
+            except StopAsyncIteration:
+                events = decoder.finish()
+            except Exception as exc:
+                error = self._explain(exc)
+                if error is None:
+                    raise
+                events = decoder.fail(str(error))
+            else:
+                self.size += len(chunk)
+                events = decoder.feed(chunk)
+        last = events[-1] if events else None
+        if type(last) is StreamError and self._secrets:
+            events[-1] = self._without_secrets(last)
+        return events
 
     def _without_secrets(self, event: StreamError) -> StreamError:
         message = event.message

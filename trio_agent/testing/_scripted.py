@@ -254,13 +254,18 @@ class _ScriptedStream:
                 return cast("AssistantMessageEvent", step)
         raise StopAsyncIteration
 
-    def take_arrived(self) -> Iterator[AssistantMessageEvent]:
+    async def receive_some(self) -> Sequence[AssistantMessageEvent]:
         """The events up to the next delay or failure, as if one network read had brought them."""
-        for step in self._steps:
-            if isinstance(step, float | int | Exception):
-                self._steps = chain((step,), self._steps)
-                return
-            yield step
+        received: list[AssistantMessageEvent] = []
+        async for event in self:
+            received.append(event)
+            for step in self._steps:
+                if isinstance(step, float | int | Exception):
+                    self._steps = chain((step,), self._steps)
+                    break
+                received.append(step)
+            break
+        return received
 
 
 def _chunks(text: str, size: int | None) -> list[str]:

@@ -8,7 +8,7 @@ Nothing is below this module. What an event means is the business of the formats
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -74,15 +74,31 @@ class SSEDecoder:
         """The body, if it was no event stream at all: the lines that were no field, until the first event came."""
         return b"\n".join(self._stray)
 
-    def feed(self, data: bytes) -> Iterator[ServerSentEvent]:
+    def feed(self, data: bytes) -> Iterable[ServerSentEvent]:
         """Take the next bytes; they are taken as the events are asked for.
 
-        Yields:
+        Returns:
             The events that are complete with them.
 
         Raises:
-            RemoteProtocolError: an event is larger than the limit.
+            RemoteProtocolError: an event is larger than the limit; also while the events are asked for.
         """
+        if (
+            data.startswith(b"data: ")
+            and data.find(b"\n") == len(data) - 2
+            and data.endswith(b"\n")
+            and self._is_between_events()
+            and b"\r" not in data
+            and len(data) <= self._limit
+        ):
+            # Nearly every read of a stream: one event with one line.
+            return (ServerSentEvent("", data[6:-2]),) if len(data) > 8 else ()
+        return self._feed(data)
+
+    def _is_between_events(self) -> bool:
+        return self._is_stream and not (self._pending or self._data or self._name or self._after_cr)
+
+    def _feed(self, data: bytes) -> Iterator[ServerSentEvent]:
         for line in self._complete_lines(data):
             if line:
                 self._field(line)
