@@ -155,7 +155,7 @@ class AgentSink:
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self.delivery = Delivery()
-        self.emit: Callable[[AgentEvent], Awaitable[object]] = self.delivery.emit
+        self.emit: Callable[[AgentEvent], Awaitable[None]] = self.delivery.emit
         self.emit_all: Callable[[Iterator[AgentEvent]], Awaitable[None]] = self.delivery.emit_all
         self.finish = self.delivery.finish
 

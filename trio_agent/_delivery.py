@@ -63,7 +63,6 @@ class Delivery:
         # Replaced as a whole on each change, so that an emit goes through what was there when it began.
         self._listeners: tuple[Subscription, ...] = ()
         self._watchers: tuple[EventStream, ...] = ()
-        self._has_one_watcher = False
         self._cut: tuple[AgentEvent, tuple[Subscription, ...], tuple[EventStream, ...]] | None = None
         self._all_acknowledged: trio.Event | None = None
         self._batch: Batch | None = None
@@ -74,27 +73,22 @@ class Delivery:
     def add_listener(self, listener: Listener) -> Subscription:
         """Register a listener; it gets the next event that is sent."""
         subscription = Subscription(self, listener)
-        self._set_handlers((*self._listeners, subscription), self._watchers)
+        self._listeners = (*self._listeners, subscription)
         self._take_back_batch()
         return subscription
 
     def remove_listener(self, subscription: Subscription) -> None:
         """Forget a listener."""
-        self._set_handlers(tuple([other for other in self._listeners if other is not subscription]), self._watchers)
+        self._listeners = tuple([other for other in self._listeners if other is not subscription])
 
     def add_watcher(self, stream: EventStream) -> None:
         """Register a watcher; it gets the next event that is sent."""
-        self._set_handlers(self._listeners, (*self._watchers, stream))
+        self._watchers = (*self._watchers, stream)
         self._take_back_batch()
 
     def remove_watcher(self, stream: EventStream) -> None:
         """Forget a watcher."""
-        self._set_handlers(self._listeners, tuple([other for other in self._watchers if other is not stream]))
-
-    def _set_handlers(self, listeners: tuple[Subscription, ...], watchers: tuple[EventStream, ...]) -> None:
-        self._listeners = listeners
-        self._watchers = watchers
-        self._has_one_watcher = not listeners and len(watchers) == 1 and watchers[0].buffer == 0
+        self._watchers = tuple([other for other in self._watchers if other is not stream])
 
     @property
     def events_waiting(self) -> int:
@@ -113,7 +107,7 @@ class Delivery:
         for subscription in self._listeners:
             subscription.silent = False
 
-    def emit(self, event: AgentEvent) -> Awaitable[object]:
+    def emit(self, event: AgentEvent) -> Awaitable[None]:
         """Deliver an event; returns when all have handled it. A checkpoint only if a handler makes it one.
 
         Raises:
@@ -122,16 +116,18 @@ class Delivery:
         """
         return self._deliver_each((event,))
 
-    async def emit_all(self, events: Iterator[AgentEvent]) -> None:
+    def emit_all(self, events: Iterator[AgentEvent]) -> Awaitable[None]:
         """Deliver events one after the other, each made when the one before has been handled.
 
         Raises:
             BaseException: as from ``emit``, or what the iterator raised.
         """
-        while not await (self._hand_over(events) if self._has_one_watcher else self._deliver_each(events)):
-            pass
+        watchers = self._watchers
+        if len(watchers) == 1 and watchers[0].buffer == 0 and not self._listeners:
+            return self._hand_over(events)
+        return self._deliver_each(events)
 
-    async def _deliver_each(self, events: Iterable[AgentEvent]) -> bool:
+    async def _deliver_each(self, events: Iterable[AgentEvent]) -> None:
         # Most of what an event costs is spent here; hence no coroutine for each of them.
         for event in events:
             self.current = event
@@ -147,18 +143,10 @@ class Delivery:
                 await self._deliver_rest(event, listeners, subscription, exc, watchers)  # noqa: ASYNC102
             if watchers:
                 await self._deliver_to_watchers(event, watchers)
-            if self._has_one_watcher:
-                self.current = None
-                return False
         self.current = None
-        return True
 
-    async def _hand_over(self, events: Iterator[AgentEvent]) -> bool:
-        """Let the only watcher take events itself.
-
-        Returns:
-            Whether it took them all; not if it has closed, or somebody has joined it.
-        """
+    async def _hand_over(self, events: Iterator[AgentEvent]) -> None:
+        # The only watcher takes the events itself; what it leaves, because it closes or is joined, is sent.
         self._batch = batch = Batch(events)
         try:
             await self._hand_to(self._watchers, batch)
@@ -167,7 +155,8 @@ class Delivery:
             self._batch = None
         if batch.failure is not None:
             raise batch.failure
-        return batch.is_exhausted
+        if not batch.is_exhausted:
+            await self._deliver_each(events)
 
     def _take_back_batch(self) -> None:
         # Whoever joins gets the next event, so the watcher must not take more than the one it has.

@@ -78,7 +78,7 @@ class Sink(Protocol):
         """Append a message to the transcript: synchronous, before any event says that it is there."""
         ...
 
-    def emit(self, event: AgentEvent, /) -> Awaitable[object]:
+    def emit(self, event: AgentEvent, /) -> Awaitable[None]:
         """Deliver an event; awaiting the result, at once, returns when it has been handled."""
         ...
 

@@ -48,7 +48,7 @@ class RunPort(Protocol):
     """
 
     cuttable: bool
-    emit: Callable[[AgentEvent], Awaitable[object]]
+    emit: Callable[[AgentEvent], Awaitable[None]]
     emit_all: Callable[[Iterator[AgentEvent]], Awaitable[None]]
     now_ms: Callable[[], int]
 
