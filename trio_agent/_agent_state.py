@@ -7,8 +7,9 @@ is always current, and costs nothing where nobody looks.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
+
+import msgspec
 
 from trio_agent._agent_events import AgentEvent
 from trio_agent._delivery import Delivery
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["AgentSink", "AgentState", "AgentStatistics", "RunResult"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a run has done.
 
     Attributes:
@@ -187,8 +187,7 @@ class AgentSink:
         self._state._error_message = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentStatistics:
+class AgentStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent is doing, for people who look for what holds it up.
 
     Attributes:

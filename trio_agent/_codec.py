@@ -7,7 +7,6 @@ cut model output and undecodable file names leave in texts. JavaScript writes th
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from typing import Any, Union, cast
@@ -48,6 +47,8 @@ def _encode(value: object) -> bytes:
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
+        import json
+
         plain = msgspec.to_builtins(value, enc_hook=_builtin_unknown)
         return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode()
 
@@ -57,6 +58,8 @@ def _parse(data: bytes | msgspec.Raw) -> Any:  # noqa: ANN401
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
+        import json
+
         return json.loads(bytes(data), parse_constant=_finite, parse_float=_finite)
 
 
@@ -66,12 +69,15 @@ def _split_array(data: bytes | str) -> list[bytes]:
         return [bytes(item) for item in _raw_list.decode(data)]
     except msgspec.DecodeError:
         text = data if isinstance(data, str) else data.decode()
+    import json
+
     if not isinstance(json.loads(text), list):
         raise ValueError("expected an array")
     items: list[bytes] = []
+    decoder = json.JSONDecoder()
     start = _next_item(text, 0)
     while text[start] != "]":
-        _, end = _scanner.raw_decode(text, start)
+        _, end = decoder.raw_decode(text, start)
         items.append(text[start:end].encode())
         start = _next_item(text, end)
     return items
@@ -91,7 +97,6 @@ def _finite(text: str) -> float:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_encode_unknown)
-_scanner = json.JSONDecoder()
 _raw_list = msgspec.json.Decoder(list[msgspec.Raw])
 _events = msgspec.json.Decoder(AgentEvent)
 

@@ -7,8 +7,9 @@ description, so that nothing of it is lost.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from inspect import cleandoc
+
+import msgspec
 
 __all__ = ["Docstring", "parse_docstring"]
 
@@ -37,8 +38,7 @@ _SPHINX_RETURNS = {"return", "returns"}
 _SPHINX_UNTOLD = {"type", "rtype", "raise", "raises", "except", "exception", "yield", "yields", "ytype"}
 
 
-@dataclass(slots=True)
-class Docstring:
+class Docstring(msgspec.Struct):
     """A docstring in parts.
 
     Attributes:
@@ -47,7 +47,7 @@ class Docstring:
     """
 
     description: str = ""
-    parameters: dict[str, str] = field(default_factory=dict[str, str])
+    parameters: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
 def parse_docstring(text: str | None) -> Docstring:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from trio_agent._agent_events import ToolResult
@@ -44,8 +45,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestDetails:
+class RequestDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A request is about to be made.
 
     Attributes:
@@ -59,8 +59,7 @@ class RequestDetails:
     thinking_level: ThinkingLevel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestUpdate:
+class RequestUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """Changes for this request and the following ones of the run; what is ``UNSET`` stays.
 
     Attributes:
@@ -75,8 +74,7 @@ class RequestUpdate:
     thinking_level: ThinkingLevel | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallDetails:
+class ToolCallDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A call is valid and about to run.
 
     Attributes:
@@ -92,8 +90,7 @@ class ToolCallDetails:
     context: Context
 
 
-@dataclass(frozen=True, slots=True)
-class BlockToolCall:
+class BlockToolCall(msgspec.Struct, frozen=True):
     """The call is not to run; its result is an error.
 
     Attributes:
@@ -105,8 +102,7 @@ class BlockToolCall:
     terminate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaceArguments:
+class ReplaceArguments(msgspec.Struct, frozen=True):
     """The call is to run with these arguments; they are validated like those of the model.
 
     Attributes:
@@ -116,8 +112,7 @@ class ReplaceArguments:
     arguments: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResultDetails:
+class ToolResultDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A tool ran and has a result, or failed.
 
     Attributes:
@@ -137,8 +132,7 @@ class ToolResultDetails:
     context: Context
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResultPatch:
+class ToolResultPatch(msgspec.Struct, frozen=True, kw_only=True):
     """Fields that replace those of the result, whole, without merging; what is ``UNSET`` stays.
 
     Attributes:
@@ -158,8 +152,7 @@ class ToolResultPatch:
     terminate: bool | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnDetails:
+class TurnDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A turn is complete.
 
     Attributes:
@@ -175,8 +168,7 @@ class TurnDetails:
     new_messages: Sequence[AgentMessage]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnUpdate:
+class TurnUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """Changes for the next turn and the following ones of the run; what is ``UNSET`` stays.
 
     Attributes:

@@ -16,7 +16,6 @@ import logging
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -36,8 +35,7 @@ __all__ = ["RetryDetails", "with_fallback", "with_limiter", "with_retries"]
 logger = logging.getLogger("trio_agent")
 
 
-@dataclass(frozen=True, slots=True)
-class RetryDetails:
+class RetryDetails(msgspec.Struct, frozen=True):
     """A request that is about to be made again.
 
     Attributes:

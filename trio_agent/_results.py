@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 import msgspec
@@ -61,8 +60,7 @@ def _image_type(data: bytes) -> str | None:
     return next((mime_type for magic, mime_type in _MAGIC.items() if data.startswith(magic)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class ResultRules:
+class ResultRules(msgspec.Struct, frozen=True):
     """How what a tool returns becomes its result.
 
     Attributes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from math import isfinite
 
 from trio_agent._messages import Value
@@ -90,6 +89,8 @@ def _number(text: str | None) -> float | None:
 
 
 def _date(text: str | None) -> float | None:
+    from email.utils import parsedate_to_datetime
+
     try:
         date = parsedate_to_datetime(text or "")
     except ValueError:

@@ -7,8 +7,9 @@ that neither a turn nor a request costs more in a long transcript than in a shor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from trio_agent._clock import timestamp_ms
 from trio_agent._errors import ToolDefinitionError
@@ -21,8 +22,7 @@ __all__ = ["Origin", "Pending", "RunTranscript", "tools_by_name"]
 Origin: TypeAlias = Literal["steering", "follow_up"]
 
 
-@dataclass(slots=True)
-class Pending:
+class Pending(msgspec.Struct):
     """A message on its way into the transcript.
 
     Attributes:

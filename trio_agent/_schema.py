@@ -10,7 +10,6 @@ A call that fits as it came, which is nearly every one, costs a function tool on
 from __future__ import annotations
 
 import functools
-import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -280,6 +279,8 @@ def _failure(tool_name: str, problems: list[str], arguments: JsonValue) -> str:
 
 
 def _shown(arguments: JsonValue, most: int) -> str:
+    import json
+
     # No more of them is written than is shown.
     written: list[str] = []
     length = 0

@@ -12,7 +12,6 @@ import re
 import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 from types import UnionType
 from typing import Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
@@ -50,8 +49,7 @@ _SUPPORTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """A parameter that the model may fill in.
 
     Attributes:
@@ -69,8 +67,7 @@ class Parameter:
     description: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(msgspec.Struct, frozen=True):
     """What was found.
 
     Attributes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
+import msgspec
 import trio
 
 from trio_agent._agent_events import ToolResult
@@ -23,8 +23,7 @@ UpdateCallback: TypeAlias = Callable[[ToolResult], Awaitable[None] | None]
 _PARTIAL: Final = ResultRules("")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutcome:
+class ToolOutcome(msgspec.Struct, frozen=True):
     """What became of a nested call.
 
     Attributes:

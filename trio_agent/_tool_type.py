@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final
 
+import msgspec
 import trio
 
 from trio_agent._agent_events import ToolResult
@@ -237,7 +238,7 @@ class Tool(Generic[_P, _R_co]):
     def renamed(self, name: str) -> Tool[_P, _R_co]:
         """The same tool under another name."""
         _check_name(name)
-        rules = dataclasses.replace(self._rules, tool_name=name)
+        rules = msgspec.structs.replace(self._rules, tool_name=name)
         return self._copy(name=name, bind=self._arguments.binder(name), _rules=rules, _declaration=None)
 
     def wrapped(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Tool[_P, _R_co]:

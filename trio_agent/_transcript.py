@@ -9,7 +9,6 @@ can be run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar, cast, overload
 
 import msgspec
@@ -81,8 +80,7 @@ class View(Sequence[T], Generic[T]):
         return self._items is items and self._length == len(items)
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """What a run works on.
 
     Attributes:
@@ -95,8 +93,7 @@ class Context:
     tools: Sequence[Tool] = ()
 
 
-@dataclass(slots=True)
-class Replay:
+class Replay(msgspec.Struct):
     """What the system messages of a transcript say up to a point.
 
     Attributes:
@@ -105,9 +102,9 @@ class Replay:
         declared: the tools that may be called, by name.
     """
 
-    contents: list[str] = field(default_factory=list[str])
-    sections: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
-    declared: dict[str, ToolDeclaration] = field(default_factory=dict[str, ToolDeclaration])
+    contents: list[str] = msgspec.field(default_factory=list[str])
+    sections: dict[str, str | None] = msgspec.field(default_factory=dict[str, "str | None"])
+    declared: dict[str, ToolDeclaration] = msgspec.field(default_factory=dict[str, ToolDeclaration])
 
     @property
     def system_prompt(self) -> str:
