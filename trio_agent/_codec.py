@@ -7,6 +7,7 @@ cut model output and undecodable file names leave in texts. JavaScript writes th
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 from typing import Any, Union, cast
@@ -98,7 +99,12 @@ def _finite(text: str) -> float:
 
 _encoder = msgspec.json.Encoder(enc_hook=_encode_unknown)
 _raw_list = msgspec.json.Decoder(list[msgspec.Raw])
-_events = msgspec.json.Decoder(AgentEvent)
+
+
+@functools.cache
+def _event_decoder() -> msgspec.json.Decoder[AgentEvent]:
+    # Not at import: few programs read events, and it takes as long as many a module.
+    return msgspec.json.Decoder(AgentEvent)
 
 
 class MessageCodec:
@@ -185,7 +191,7 @@ class MessageCodec:
             TranscriptError: the JSON is broken, or is no agent event.
         """
         try:
-            event = _events.decode(data)
+            event = _event_decoder().decode(data)
         except _REFUSED as exc:
             event = self._decode_event_leniently(data, exc)
         # Events are typed for no particular application, so messages arrive as plain objects.

@@ -13,7 +13,6 @@ import copy
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -154,8 +153,7 @@ class CallState:
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class ToolRunner:
+class ToolRunner(msgspec.Struct, kw_only=True):
     """What the steps of a call need to know of the run they belong to; one for all its batches.
 
     Attributes:
@@ -180,7 +178,7 @@ class ToolRunner:
     context: Callable[[], Context]
     cancellable: bool = False
     thread_limiter: Callable[[], trio.CapacityLimiter] | None = None
-    now: Callable[[], float] = field(default_factory=lambda: trio.lowlevel.current_clock().current_time)
+    now: Callable[[], float] = msgspec.field(default_factory=lambda: trio.lowlevel.current_clock().current_time)
 
     def bind(self, state: CallState) -> None:
         """Check tool and arguments. Afterwards the call has a result or can be run, if no hook objects."""

@@ -47,8 +47,7 @@ Cancellable: TypeAlias = Literal[True, False, "cooperative"]
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionParts:
+class FunctionParts(msgspec.Struct, frozen=True):
     """What stands in for ``execute`` and ``parameters`` when a tool is made of a function; for the library."""
 
     body: Body
@@ -233,7 +232,7 @@ class Tool(Generic[_P, _R_co]):
         if method is None or (instance is None and not isinstance(method, classmethod)):
             return self
         bound = cast("Any", method).__get__(instance, owner)
-        return self._copy(_body=dataclasses.replace(self._body, function=bound, method=None))
+        return self._copy(_body=msgspec.structs.replace(self._body, function=bound, method=None))
 
     def renamed(self, name: str) -> Tool[_P, _R_co]:
         """The same tool under another name."""
@@ -251,7 +250,7 @@ class Tool(Generic[_P, _R_co]):
         method = self._body.method
         if method is not None:
             method = classmethod(function) if isinstance(method, classmethod) else function
-        body = dataclasses.replace(self._body, function=function, method=method, in_thread=not is_async(function))
+        body = msgspec.structs.replace(self._body, function=function, method=method, in_thread=not is_async(function))
         return self._copy(_body=body, needs_context=body.needs_context)
 
     def _copy(self, **changes: object) -> Tool[Any, Any]:
