@@ -72,22 +72,26 @@ class Block:
         self.parts: list[str] = []
         self.moments: list[int] = []
         self.final: AssistantContent | None = None
-        # Parts are joined when somebody reads: then `_text[:_ends[k]]` is what had arrived with the k-th part.
+        # Parts are joined when somebody reads: then `_text[:_ends[k]]` is what had arrived with the k-th part. There
+        # may be very many blocks that nobody reads, so what is only for reading is made then.
         self._text = ""
-        self._ends: list[int] = []
-        self._reading: tuple[int, JsonObject] = (0, {})
+        self._ends: list[int] | None = None
+        self._reading: tuple[int, JsonObject] | None = None
 
     def text_at(self, moment: int) -> str:
         """What had arrived."""
+        ends = self._ends
+        if ends is None:
+            ends = self._ends = []
         if self.parts:
             end = len(self._text)
             for part in self.parts:
                 end += len(part)
-                self._ends.append(end)
+                ends.append(end)
             self._text += "".join(self.parts)
             self.parts.clear()
         known = bisect_right(self.moments, moment)
-        return self._text[: self._ends[known - 1]] if known else ""
+        return self._text[: ends[known - 1]] if known else ""
 
     def at(self, moment: int) -> AssistantContent:
         """The block as it was; the arguments of an open call are empty until they are complete."""
@@ -110,13 +114,12 @@ class Block:
         length = len(text)
         if length > _SHORT and read is not _complete_arguments:
             length -= length % (1 << (length.bit_length() - 4))
-        before, last = self._reading
+        before, arguments = self._reading or (0, {})
         if length != before:
-            arguments = read(text[:length])
-            if arguments is None:
-                arguments = last if before < length else {}
-            self._reading = (length, arguments)
-        return self._reading[1]
+            last, read_now = arguments, read(text[:length])
+            arguments = read_now if read_now is not None else last if before < length else {}
+        self._reading = (length, arguments)
+        return arguments
 
 
 def _complete_arguments(text: str) -> JsonObject | None:
