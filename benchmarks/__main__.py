@@ -28,6 +28,7 @@ NAMES: Final = (
     "import_time",
     "transcript",
     "abort",
+    "decoders",
     "sse",
     "memory",
 )

@@ -87,7 +87,7 @@ class Case:
     size: int
     ours: Measure
     bare: Measure | None
-    per: int = 1
+    per: float = 1
     repeatable: bool = True
 
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 import ssl
 import subprocess
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import httpx  # noqa: ASYNC127  # it is what the library is built on
+import trio
 
 from benchmarks._harness import Benchmark, Case, Clock, Plan, Unit, in_trio
 from benchmarks._sse_server import PIECE
@@ -26,7 +27,7 @@ from benchmarks._work import ignore
 from trio_agent import Agent, Model
 from trio_agent.providers import ModelClient
 
-__all__ = ["BENCHMARK"]
+__all__ = ["BENCHMARK", "bare", "ours", "server", "with_server"]
 
 _TLS = ssl.create_default_context()  # not used on the loopback, but each client would make one
 
@@ -58,8 +59,13 @@ async def bare(clock: Clock, url: str, deltas: int) -> float:
     return seconds
 
 
+def with_server(side: Callable[[Clock, str, int], Awaitable[float]], clock: Clock, deltas: int) -> float:
+    with server() as url:
+        return trio.run(side, clock, f"{url}/{deltas}", deltas)
+
+
 @contextmanager
-def _server() -> Generator[str]:
+def server() -> Generator[str]:
     module = Path(__file__).with_name("_sse_server.py")
     with subprocess.Popen([sys.executable, str(module)], stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdout is not None
@@ -70,9 +76,9 @@ def _server() -> Generator[str]:
 
 
 def cases(plan: Plan) -> Iterable[Case]:
-    with _server() as server:
+    with server() as url:
         for size in plan.sizes(1000, 10_000):
-            arguments = (plan.clock, f"{server}/{size}", size)
+            arguments = (plan.clock, f"{url}/{size}", size)
             by_hand = in_trio(partial(bare, *arguments))
             yield Case(series="listener", size=size, per=size, ours=in_trio(partial(ours, *arguments)), bare=by_hand)
 

@@ -44,7 +44,13 @@ def test_race_has_a_row_for_each_question_and_says_who_is_missing() -> None:
     rows, notes = race(TINY, silent)
 
     ours = [row for row in rows if row.series.startswith("trio-agent")]
-    assert [row.benchmark for row in ours] == ["peers fan_out", "peers turns", "peers deltas", "peers agents"]
+    assert [row.benchmark for row in ours] == [
+        "peers fan_out",
+        "peers turns",
+        "peers deltas",
+        "peers agents",
+        "peers sse",
+    ]
     taking_part = {row.series.split()[0] for row in rows}
     for contender in CONTENDERS:
         assert (contender.package in taking_part) != any(contender.package in note for note in notes)

@@ -6,7 +6,7 @@ from functools import partial
 
 import trio
 
-from benchmarks import agents, deltas, fan_out, turns
+from benchmarks import agents, deltas, fan_out, sse, turns
 from benchmarks._harness import Clock
 from benchmarks._work import text_answer
 from benchmarks.peers._contest import contend
@@ -25,5 +25,6 @@ if __name__ == "__main__":
             "turns": lambda clock, size: trio.run(turns.bare, clock, size),
             "deltas": _deltas,
             "agents": lambda clock, size: trio.run(agents.bare, clock, size),
+            "sse": lambda clock, size: sse.with_server(sse.bare, clock, size),
         }
     )

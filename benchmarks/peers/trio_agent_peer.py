@@ -6,7 +6,7 @@ from functools import partial
 
 import trio
 
-from benchmarks import agents, deltas, fan_out, turns
+from benchmarks import agents, deltas, fan_out, sse, turns
 from benchmarks._harness import Clock
 from benchmarks._work import calls_answer, text_answer
 from benchmarks.peers._contest import contend
@@ -29,5 +29,6 @@ if __name__ == "__main__":
             "turns": lambda clock, size: trio.run(turns.ours, clock, size),
             "deltas": _deltas,
             "agents": lambda clock, size: trio.run(agents.ours, clock, size),
+            "sse": lambda clock, size: sse.with_server(sse.ours, clock, size),
         }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.metadata
 import zlib
 
 import pytest
@@ -22,6 +23,7 @@ from trio_agent import (
     StreamStart,
     TextDelta,
 )
+from trio_agent.providers._http import _user_agent
 
 from .conftest import OpenClient
 from .raw_server import (
@@ -66,6 +68,24 @@ async def test_an_answer_arrives_event_by_event_and_the_request_is_what_the_form
     assert request.headers["user-agent"].startswith("trio-agent/")
     assert request.headers["accept-encoding"] == "identity"
     assert request.body["messages"] == [{"role": "user", "content": "a private question"}]
+
+
+async def test_a_copy_of_the_package_that_nobody_installed_asks_without_its_version(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    _user_agent.cache_clear()
+    try:
+        async with serving(HELLO_REPLY) as server, open_client() as client:
+            events = await ask(client, model_at(server))
+    finally:
+        _user_agent.cache_clear()
+
+    assert isinstance(events[-1], StreamDone)
+    assert server.requests[0].headers["user-agent"] == "trio-agent"
 
 
 async def test_a_body_that_ends_early_keeps_what_had_arrived(open_client: OpenClient) -> None:

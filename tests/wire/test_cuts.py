@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,7 @@ def test_events_do_not_depend_on_the_cuts(name: str) -> None:
 
     assert decode(model, [body[i : i + 1] for i in range(len(body))]) == whole
     assert decode(model, [b"", body, b""]) == whole
+    assert decode(model, re.split(rb"(?<=\n\n)", body)) == whole
     for _ in range(20):
         places = sorted(cuts.sample(range(len(body)), cuts.randrange(1, 12)))
         pieces = [body[a:b] for a, b in zip([0, *places], [*places, len(body)], strict=True)]

@@ -3,6 +3,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trio_agent._errors import RemoteProtocolError
 from trio_agent.wire._sse import SSEDecoder
@@ -24,6 +26,19 @@ def test_every_line_end_ends_a_line(end: bytes) -> None:
 
 def test_crlf_cut_between_reads_is_one_line_end() -> None:
     assert events_of(b"data: 1\r", b"\ndata: 2\r", b"\n\r", b"\n", b"data: 3\n\n") == [("", b"1\n2"), ("", b"3")]
+
+
+LINES = st.sampled_from(
+    [b"data: 1", b"data:2", b"data: ", b"data", b"data:  3", b"event: a", b"event:b", b"event", b"id: 7", b": c", b"x"]
+)
+
+
+@given(bodies=st.lists(st.lists(LINES, max_size=4), max_size=6), end=st.sampled_from([b"\n", b"\r\n", b"\r"]))
+def test_events_that_come_one_by_one_are_those_that_come_byte_by_byte(bodies: list[list[bytes]], end: bytes) -> None:
+    reads = [b"".join([line + end for line in lines]) + end for lines in bodies]
+    body = b"".join(reads)
+
+    assert events_of(*reads) == events_of(body) == events_of(*[body[i : i + 1] for i in range(len(body))])
 
 
 def test_other_separators_are_data() -> None:

@@ -184,4 +184,7 @@ class _Trace:
 
 @cache
 def _user_agent() -> str:
-    return f"trio-agent/{importlib.metadata.version('trio-agent')}"
+    try:
+        return f"trio-agent/{importlib.metadata.version('trio-agent')}"
+    except importlib.metadata.PackageNotFoundError:
+        return "trio-agent"  # a copy of the package that nobody installed

@@ -8,6 +8,7 @@ Nothing is below this module. What an event means is the business of the formats
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -20,6 +21,7 @@ MAX_EVENT_SIZE = 32 * 1024 * 1024
 """Bytes that one event may have. No model streams more at once; a server that does is broken."""
 
 _BOM = b"\xef\xbb\xbf"
+_WHOLE_EVENT = re.compile(rb"(?:event: ?([^\r\n]*)\n)?data: ?([^\r\n]+)\n\n")
 
 
 class ServerSentEvent(msgspec.Struct, frozen=True, gc=False):
@@ -83,20 +85,13 @@ class SSEDecoder:
         Raises:
             RemoteProtocolError: an event is larger than the limit; also while the events are asked for.
         """
-        if (
-            data.startswith(b"data: ")
-            and data.find(b"\n") == len(data) - 2
-            and data.endswith(b"\n")
-            and self._is_between_events()
-            and b"\r" not in data
-            and len(data) <= self._limit
-        ):
-            # Nearly every read of a stream: one event with one line.
-            return (ServerSentEvent("", data[6:-2]),) if len(data) > 8 else ()
+        # Nearly every read of a stream that is under way brings one event, with one line of data.
+        if self._is_stream and not (self._pending or self._data or self._name or self._after_cr):
+            whole = _WHOLE_EVENT.fullmatch(data)
+            if whole is not None and len(data) <= self._limit:
+                name = whole[1]
+                return (ServerSentEvent("" if name is None else name.decode("utf-8", "replace"), whole[2]),)
         return self._feed(data)
-
-    def _is_between_events(self) -> bool:
-        return self._is_stream and not (self._pending or self._data or self._name or self._after_cr)
 
     def _feed(self, data: bytes) -> Iterator[ServerSentEvent]:
         for line in self._complete_lines(data):
