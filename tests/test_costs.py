@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import repeat
 
 import msgspec
@@ -89,6 +90,7 @@ async def counted(
     script: Sequence[Sequence[AssistantMessageEvent]],
     *,
     watched: bool = False,
+    listened: bool = True,
     limiter: trio.CapacityLimiter | None = None,
 ) -> Counter:
     scripted = ScriptedModel(script)
@@ -100,11 +102,11 @@ async def counted(
 
     trio.lowlevel.add_instrument(counter)
     try:
-        with agent.subscribe(listener):
+        with agent.subscribe(listener) if listened else nullcontext():
             if watched:
                 async with agent.run("go") as run:
                     async for _ in run:
-                        pass
+                        counter.events += not listened
             else:
                 await agent.prompt("go")
     finally:
@@ -120,10 +122,27 @@ async def test_delta_costs_a_listener_no_scheduler_step() -> None:
     assert many.events - few.events == 990
 
 
-async def test_event_costs_a_watcher_at_most_two_scheduler_steps() -> None:
+async def test_event_costs_watchers_at_most_two_scheduler_steps() -> None:
     few, many = await counted([text(10)], watched=True), await counted([text(1000)], watched=True)
 
     assert many.steps - few.steps <= 2 * (many.events - few.events)
+
+
+async def test_event_that_arrives_with_others_costs_a_watcher_that_is_alone_no_scheduler_step() -> None:
+    few = await counted([text(10)], watched=True, listened=False)
+    many = await counted([text(1000)], watched=True, listened=False)
+
+    assert many.steps == few.steps
+    assert many.events - few.events == 990
+
+
+async def test_events_of_a_call_cost_a_watcher_that_is_alone_no_scheduler_step() -> None:
+    few = await counted([calls(10), text(1)], watched=True, listened=False)
+    many = await counted([calls(1000), text(1)], watched=True, listened=False)
+
+    assert many.spawned - few.spawned == 990
+    assert many.steps - few.steps <= 2 * 990 + 10
+    assert many.events - few.events == 990 * 6
 
 
 async def test_call_costs_one_task_and_the_steps_of_its_body() -> None:

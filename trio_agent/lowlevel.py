@@ -12,5 +12,6 @@ from trio_agent._loop_doors import agent_loop_continue as agent_loop_continue
 from trio_agent._loop_doors import run_agent_loop as run_agent_loop
 from trio_agent._loop_doors import run_agent_loop_continue as run_agent_loop_continue
 from trio_agent._loop_doors import run_tool_call as run_tool_call
+from trio_agent._stream_fn import EventReceiver as EventReceiver
 from trio_agent._transcript import Replay as Replay
 from trio_agent._transcript import replay as replay
