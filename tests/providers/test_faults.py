@@ -88,6 +88,21 @@ async def test_a_copy_of_the_package_that_nobody_installed_asks_without_its_vers
     assert server.requests[0].headers["user-agent"] == "trio-agent"
 
 
+async def test_events_of_one_read_are_received_together(open_client: OpenClient) -> None:
+    sizes: list[int] = []
+    reply = streamed(delta("a") + delta("b") + delta("c"), delta("d"), FINISH)
+    async with (
+        serving(reply) as server,
+        open_client() as client,
+        client(model_at(server), CONTEXT, OPTIONS) as events,
+    ):
+        while received := await events.receive_some():  # type: ignore[attr-defined]
+            sizes.append(len(received))
+
+    # The start, and the block with its first deltas, are read before an answer counts as begun.
+    assert sizes == [5, 1, 2]
+
+
 async def test_a_body_that_ends_early_keeps_what_had_arrived(open_client: OpenClient) -> None:
     cut = raw(head("200 OK", CHUNKED), chunk(delta("Hel")), close=True)
     async with serving(cut) as server, open_client() as client:
