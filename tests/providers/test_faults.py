@@ -99,8 +99,8 @@ async def test_events_of_one_read_are_received_together(open_client: OpenClient)
         while received := await events.receive_some():  # type: ignore[attr-defined]
             sizes.append(len(received))
 
-    # The start, and the block with its first deltas, are read before an answer counts as begun.
-    assert sizes == [5, 1, 2]
+    # The start is there with the head; the first delta opens the block, and the last read closes it.
+    assert sizes == [1, 4, 1, 2]
 
 
 async def test_a_body_that_ends_early_keeps_what_had_arrived(open_client: OpenClient) -> None:
