@@ -42,41 +42,35 @@ def parse_arguments(text: str) -> tuple[JsonObject, str | None]:
     return cast("JsonObject", value), None
 
 
-class Block:
+class Block(msgspec.Struct):
     """A block that grows by parts, and can be shown as it was at any moment.
 
     Attributes:
         kind: the class of the deltas that it grows by.
         opened_at: the moment at which it was opened.
+        sent_id: what the server calls the call; empty as long as it is not known.
+        name: of the called tool.
+        id: what we call it while it is open.
         closed_at: the moment from which on it is ``final``.
         final: its content, once it is closed.
         parts: what has arrived since the text was last read.
         moments: when each part arrived, also those that were read.
-        sent_id: what the server calls the call; empty as long as it is not known.
-        id: what we call it while it is open.
-        name: of the called tool.
     """
 
-    __slots__ = (
-        "_ends", "_reading", "_text", "closed_at", "final", "id", "kind", "moments", "name", "opened_at", "parts",
-        "sent_id",
-    )  # fmt: skip
-
-    def __init__(self, kind: type[Delta], opened_at: int, *, sent_id: str = "", name: str = "") -> None:
-        self.kind = kind
-        self.opened_at = opened_at
-        self.closed_at = _NEVER
-        self.sent_id = sent_id
-        self.id = ""
-        self.name = name
-        self.parts: list[str] = []
-        self.moments: list[int] = []
-        self.final: AssistantContent | None = None
-        # Parts are joined when somebody reads: then `_text[:_ends[k]]` is what had arrived with the k-th part. There
-        # may be very many blocks that nobody reads, so what is only for reading is made then.
-        self._text = ""
-        self._ends: list[int] | None = None
-        self._reading: tuple[int, JsonObject] | None = None
+    kind: type[Delta]
+    opened_at: int
+    sent_id: str = ""
+    name: str = ""
+    id: str = ""
+    closed_at: int = _NEVER
+    final: AssistantContent | None = None
+    parts: list[str] = []
+    moments: list[int] = []
+    # Parts are joined when somebody reads: then `_text[:_ends[k]]` is what had arrived with the k-th part. There may be
+    # very many blocks that nobody reads, so what is only for reading is made then.
+    _text: str = ""
+    _ends: list[int] | None = None
+    _reading: tuple[int, JsonObject] | None = None
 
     def text_at(self, moment: int) -> str:
         """What had arrived."""

@@ -54,51 +54,30 @@ def error_result(text: str, *, terminate: bool = False) -> ToolResult:
 ABORTED: Final = error_result("Operation aborted")
 
 
-class CallState:
+class CallState(msgspec.Struct):
     """Where one call stands.
 
     ``result`` is ``None`` until the call is over; then it is what the model gets, and ``is_error`` says whether the
     call failed. ``duration_ms`` is set if the tool ran.
     """
 
-    __slots__ = (
-        "announced",
-        "bound",
-        "call",
-        "cancel_requested",
-        "duration_ms",
-        "ended",
-        "hook_arguments",
-        "index",
-        "is_error",
-        "prepared",
-        "recorded",
-        "result",
-        "scope",
-        "slots",
-        "started_at",
-        "tool",
-        "update",
-    )
-
-    def __init__(self, call: ToolCall, tool: Tool | None, index: int = 0) -> None:
-        self.call = call
-        self.index = index
-        self.tool = tool
-        self.bound: BoundArguments | None = None
-        self.hook_arguments: JsonObject = {}
-        self.result: ToolResult | None = None
-        self.is_error = False
-        self.started_at: float | None = None
-        self.duration_ms: float | None = None
-        self.scope: trio.CancelScope | None = None
-        self.slots: Slots | None = None
-        self.update: UpdateFn | None = None
-        self.cancel_requested = False
-        self.announced = False
-        self.prepared = False
-        self.ended = False
-        self.recorded = False
+    call: ToolCall
+    tool: Tool | None
+    index: int = 0
+    bound: BoundArguments | None = None
+    hook_arguments: JsonObject | None = None
+    result: ToolResult | None = None
+    is_error: bool = False
+    started_at: float | None = None
+    duration_ms: float | None = None
+    scope: trio.CancelScope | None = None
+    slots: Slots | None = None
+    update: UpdateFn | None = None
+    cancel_requested: bool = False
+    announced: bool = False
+    prepared: bool = False
+    ended: bool = False
+    recorded: bool = False
 
     def fail(self, text: str, *, terminate: bool = False) -> None:
         """End the call with an error result."""
@@ -204,6 +183,7 @@ class ToolRunner(msgspec.Struct, kw_only=True):
         assert hook is not None
         assert tool is not None
         assert self.assistant_message is not None
+        assert state.hook_arguments is not None
         details = ToolCallDetails(
             assistant_message=self.assistant_message,
             tool_call=state.call,
@@ -332,6 +312,7 @@ class ToolRunner(msgspec.Struct, kw_only=True):
         hook = self.hooks.after_tool_call
         assert hook is not None
         assert self.assistant_message is not None
+        assert state.hook_arguments is not None
         details = ToolResultDetails(
             assistant_message=self.assistant_message,
             tool_call=state.call,
