@@ -57,8 +57,6 @@ class Admission:
             limiter = state.tool.limiter
             if limiter is not None:
                 by_limiter.setdefault(limiter, []).append(state)
-            elif self._limiter is None:
-                self._start(state)
             else:
                 self._pass_on(state)
         for limiter, waiting in by_limiter.items():

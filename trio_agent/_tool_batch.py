@@ -227,9 +227,16 @@ class ToolBatch:
             state.update = self._hand_over
             start_soon(execute, state, done, name=state.call.name)
 
-        # Counted apart: `start` counts the calls that need no slot.
-        tasks = Admission(self._runner.limiter, start, self._admission_ended).admit(segment, nursery)
-        self._working += tasks
+        limiter = self._runner.limiter
+        limited: list[CallState] = []
+        for state in segment:
+            assert state.tool is not None
+            if limiter is None and state.tool.limiter is None:
+                start(state)
+            else:
+                limited.append(state)
+        if limited:
+            self._working += Admission(limiter, start, self._admission_ended).admit(limited, nursery)
 
     # -- in tasks of their own ---------------------------------------------------------------------------------------
 
@@ -320,14 +327,11 @@ class ToolBatch:
             if message is None:
                 message = self.open_result = state.message(self._port.now_ms())
                 yield MessageStart(message=message)
-            self._commit(state, message)
+            self.open_result = None
+            state.recorded = True
+            self.results.append(message)
+            self._port.commit(message)
             yield MessageEnd(message=message)
-
-    def _commit(self, state: CallState, message: ToolResultMessage) -> None:
-        self.open_result = None
-        state.recorded = True
-        self.results.append(message)
-        self._port.commit(message)
 
     async def wind_up(self) -> None:
         """After an abort, give every call what it lacks: start, end and result, in the order of an ordinary batch."""
@@ -370,6 +374,8 @@ class ToolBatch:
 
 def _segments(ready: list[CallState]) -> list[list[CallState]]:
     # An exclusive call waits for all before it and holds back all after it, like a writer in a fair read-write lock.
+    if not any(state.tool is not None and state.tool.execution_mode == "exclusive" for state in ready):
+        return [ready]
     segments: list[list[CallState]] = [[]]
     for state in ready:
         if state.tool is not None and state.tool.execution_mode == "exclusive":
