@@ -112,6 +112,7 @@ class MessageBuilder:
         """
         if self.finished:
             raise RemoteProtocolError(f"{_tag(event)!r} arrived after the answer had ended")
+        folded: Any  # and no cast: it would be a call for each event
         moment = self._moment + 1
         kind = type(event)
         if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
@@ -121,15 +122,15 @@ class MessageBuilder:
                 raise self._illegal(event)
             block.parts.append(delta)
             block.moments.append(moment)
-            event = cast("_E", kind(content_index=index, delta=delta))
+            folded = kind(content_index=index, delta=delta)
         else:
             fold = _FOLDS.get(kind)
             if fold is None:
                 raise RemoteProtocolError(f"{event!r} is no stream event")
-            event = cast("_E", fold(self, event, moment).__copy__())
+            folded = fold(self, event, moment).__copy__()
         self._moment = moment
-        _bind(event, (self, moment))
-        return event
+        _bind(folded, (self, moment))
+        return folded  # type: ignore[no-any-return]
 
     def _start(self, event: StreamStart, _moment: int) -> StreamStart:
         if self.started:

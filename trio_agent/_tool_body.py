@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -65,10 +65,10 @@ class Body(msgspec.Struct, frozen=True):
             if self.context_parameter is not None:
                 keywords[self.context_parameter] = ctx
             if not self.in_thread:
-                return cast("Awaitable[object]", self.function(**keywords))
+                return self.function(**keywords)  # type: ignore[no-any-return]
             call = functools.partial(self.function, **keywords)
         elif not self.in_thread:
-            return cast("Awaitable[object]", self.function(value, ctx))
+            return self.function(value, ctx)  # type: ignore[no-any-return]
         else:
             call = functools.partial(self.function, value, ctx)
         return _run_in_thread(call, ctx, abandon=abandon)
