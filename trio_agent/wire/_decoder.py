@@ -66,7 +66,7 @@ class Decoder(abc.ABC):
             try:
                 for event in self._sse.feed(data):
                     self._on_event(event)
-                    if self.finished:
+                    if self._answer.finished:
                         break
             except RemoteProtocolError as exc:
                 answer.fail(str(exc))

@@ -141,20 +141,19 @@ class CompletionsDecoder(Decoder):
             self._on_reasoning(delta)
         if content:
             if type(content) is str:
-                self._add_text(content)
+                self._answer.add(self._text or self._open_text(), content)
             else:
                 self._on_parts(as_list(content))
         if delta.refusal and isinstance(delta.refusal, str):
-            self._add_text(delta.refusal)
+            self._answer.add(self._text or self._open_text(), delta.refusal)
         if delta.tool_calls:
             for call in delta.tool_calls:
                 if call is not None:
                     self._calls.add(call)
 
-    def _add_text(self, text: str) -> None:
-        if self._text is None:
-            self._text = self._answer.open("text")
-        self._answer.add(self._text, text)
+    def _open_text(self) -> OpenBlock:
+        self._text = self._answer.open("text")
+        return self._text
 
     def _add_thinking(self, text: str) -> None:
         if self._thinking is None:
@@ -186,7 +185,7 @@ class CompletionsDecoder(Decoder):
                     self._add_thinking(text)
             else:
                 for text in _texts([part]):
-                    self._add_text(text)
+                    self._answer.add(self._text or self._open_text(), text)
 
     def _on_end(self) -> None:
         answer = self._answer

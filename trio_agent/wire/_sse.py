@@ -21,7 +21,7 @@ MAX_EVENT_SIZE = 32 * 1024 * 1024
 """Bytes that one event may have. No model streams more at once; a server that does is broken."""
 
 _BOM = b"\xef\xbb\xbf"
-_WHOLE_EVENT = re.compile(rb"(?:event: ?([^\r\n]*)\n)?data: ?([^\r\n]+)\n\n")
+_WHOLE_EVENT = re.compile(rb"(?:event: ([^\r\n]*)\n)?data: ([^\r\n]+)\n\n")
 
 
 class ServerSentEvent(msgspec.Struct, frozen=True, gc=False):
