@@ -103,7 +103,7 @@ class Agent:
         follow_up_mode: QueueMode = "one-at-a-time",
         closing_grace: float = 1.0,
     ) -> None:
-        self._config = LoopConfig(
+        config = LoopConfig(
             model=as_model(model),
             thinking_level=thinking_level,
             options=options,
@@ -114,23 +114,17 @@ class Agent:
             max_turns=max_turns,
             closing_grace=closing_grace,
         )
-        self._tools = collect_tools(tools)
         self._toolsets = _toolsets(tools)
         self._resources: AsyncExitStack | None = None
         self._thread_limiter: trio.CapacityLimiter | None = None
         self._queues = Queues(steering_mode, follow_up_mode)
         self._stream_fn = stream_fn
         self._connected: Connected | None = None
-        self._state = AgentState(self, self._with_head(system_prompt, messages))
+        collected = collect_tools(tools)
+        self._state = AgentState(config, collected, _with_head(system_prompt, collected, messages))
         self._sink = AgentSink(self._state)
         self._delivery = self._sink.delivery
         self._active: ActiveRun | None = None
-
-    def _with_head(self, system_prompt: str, messages: Sequence[AgentMessage]) -> list[AgentMessage]:
-        declarations = tuple([tool.declaration for tool in self._tools]) or None
-        if (messages and isinstance(messages[0], SystemMessage)) or not (system_prompt or declarations):
-            return list(messages)
-        return [SystemMessage(content=system_prompt, timestamp=0, tools_added=declarations), *messages]
 
     async def __aenter__(self) -> Self:
         if self._resources is not None:
@@ -158,56 +152,56 @@ class Agent:
     @property
     def model(self) -> Model:
         """Who is asked."""
-        return self._config.model
+        return self._state._config.model
 
     @model.setter
     def model(self, model: Model | str) -> None:
-        self._config = replace(self._config, model=as_model(model))
+        self._state._config = replace(self._state._config, model=as_model(model))
 
     @property
     def thinking_level(self) -> ThinkingLevel:
         """The level the model is asked for."""
-        return self._config.thinking_level
+        return self._state._config.thinking_level
 
     @thinking_level.setter
     def thinking_level(self, level: ThinkingLevel) -> None:
-        self._config = replace(self._config, thinking_level=level)
+        self._state._config = replace(self._state._config, thinking_level=level)
 
     @property
     def options(self) -> StreamOptions:
         """Of every request."""
-        return self._config.options
+        return self._state._config.options
 
     @options.setter
     def options(self, options: StreamOptions) -> None:
-        self._config = replace(self._config, options=options)
+        self._state._config = replace(self._state._config, options=options)
 
     @property
     def hooks(self) -> Hooks:
         """What runs ask."""
-        return self._config.hooks
+        return self._state._config.hooks
 
     @hooks.setter
     def hooks(self, hooks: Hooks) -> None:
-        self._config = replace(self._config, hooks=hooks)
+        self._state._config = replace(self._state._config, hooks=hooks)
 
     @property
     def tool_execution(self) -> ToolExecutionMode:
         """Whether the calls of an answer run together."""
-        return self._config.tool_execution
+        return self._state._config.tool_execution
 
     @tool_execution.setter
     def tool_execution(self, mode: ToolExecutionMode) -> None:
-        self._config = replace(self._config, tool_execution=mode)
+        self._state._config = replace(self._state._config, tool_execution=mode)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """What the model may call; the next run declares the difference."""
-        return self._tools
+        return self._state._tools
 
     @tools.setter
     def tools(self, tools: Sequence[AnyTool]) -> None:
-        self._tools = collect_tools(tools)
+        self._state._tools = collect_tools(tools)
         self._toolsets = _toolsets(tools)
 
     @property
@@ -429,7 +423,7 @@ class Agent:
     def _claim(self, prompts: list[AgentMessage] | None, handle: AbortHandle, *, watched: bool) -> ActiveRun:
         if self._active is not None:
             raise AgentBusyError("the agent is running: steer() or follow_up() queue a message, wait_idle() waits")
-        hooks = self._config.hooks
+        hooks = self._state._config.hooks
         if hooks.get_steering_messages is not None or hooks.get_follow_up_messages is not None:
             raise ValueError(
                 "get_steering_messages and get_follow_up_messages are for loops without an agent; "
@@ -438,8 +432,8 @@ class Agent:
         stream_fn = self._stream_fn or get_default_stream_fn()
         connected = self._connected_for(stream_fn)
         run = Run(
-            Context(self.messages, self._tools),
-            self._config,
+            Context(self.messages, self._state._tools),
+            self._state._config,
             self._sink,
             connected or stream_fn,
             handle,
@@ -516,6 +510,13 @@ class Agent:
 
 def _toolsets(tools: Sequence[AnyTool]) -> tuple[Toolset, ...]:
     return tuple([tool for tool in tools if isinstance(tool, Toolset)])
+
+
+def _with_head(system_prompt: str, tools: Sequence[Tool], messages: Sequence[AgentMessage]) -> list[AgentMessage]:
+    declarations = tuple([tool.declaration for tool in tools]) or None
+    if (messages and isinstance(messages[0], SystemMessage)) or not (system_prompt or declarations):
+        return list(messages)
+    return [SystemMessage(content=system_prompt, timestamp=0, tools_added=declarations), *messages]
 
 
 def _as_message(message: str | AgentMessage) -> AgentMessage:

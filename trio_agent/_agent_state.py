@@ -7,7 +7,7 @@ is always current, and costs nothing where nobody looks.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import msgspec
 
@@ -15,13 +15,11 @@ from trio_agent._agent_events import AgentEvent
 from trio_agent._delivery import Delivery
 from trio_agent._errors import ModelError
 from trio_agent._loop import Run
+from trio_agent._loop_config import LoopConfig
 from trio_agent._messages import AgentMessage, AssistantMessage, StopReason, Usage
 from trio_agent._models import Model, ThinkingLevel
 from trio_agent._tools import Tool
 from trio_agent._transcript import View, replay
-
-if TYPE_CHECKING:
-    from trio_agent._agent import Agent
 
 __all__ = ["AgentSink", "AgentState", "AgentStatistics", "RunResult"]
 
@@ -78,12 +76,15 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class AgentState:
-    """A read-only view of an agent; always current."""
+    """What an agent is at this moment: settings, transcript, and what its run has open. Read-only; always current."""
 
-    __slots__ = ("_agent", "_error_message", "_messages", "_run")
+    # The agent holds its state, and not the other way round: a circle would keep the transcripts of agents that nobody
+    # has any more until the garbage collector comes by.
+    __slots__ = ("_config", "_error_message", "_messages", "_run", "_tools")
 
-    def __init__(self, agent: Agent, messages: list[AgentMessage]) -> None:
-        self._agent = agent
+    def __init__(self, config: LoopConfig, tools: tuple[Tool, ...], messages: list[AgentMessage]) -> None:
+        self._config = config
+        self._tools = tools
         self._messages = messages
         self._run: Run | None = None
         self._error_message: str | None = None
@@ -91,17 +92,17 @@ class AgentState:
     @property
     def model(self) -> Model:
         """The agent's model; a run may have gone on to another one."""
-        return self._agent.model
+        return self._config.model
 
     @property
     def thinking_level(self) -> ThinkingLevel:
         """The agent's thinking level."""
-        return self._agent.thinking_level
+        return self._config.thinking_level
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The agent's tools."""
-        return self._agent.tools
+        return self._tools
 
     @property
     def messages(self) -> Sequence[AgentMessage]:
@@ -116,7 +117,7 @@ class AgentState:
     @property
     def is_streaming(self) -> bool:
         """Whether a run is on; it is until its last handler has returned."""
-        return self._agent.is_running
+        return self._run is not None
 
     @property
     def streaming_message(self) -> AgentMessage | None:
@@ -178,7 +179,8 @@ class AgentSink:
         self._state._run = run
 
     def end(self, run: Run) -> None:
-        """The run is over: nothing is open any more."""
+        """The run is over: nothing is open any more, and nothing is kept of how it failed but its message."""
+        self.delivery.forget_failure()
         self._state._run = None
         self._state._error_message = run.error_message
 

@@ -10,6 +10,7 @@ remembered for ``finish``, and what lies in a channel stays there. Nothing here 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias, final
 
@@ -33,7 +34,7 @@ class Subscription:
     __slots__ = ("_delivery", "closed", "listener", "silent")
 
     def __init__(self, delivery: Delivery, listener: Listener) -> None:
-        self._delivery = delivery
+        self._delivery = weakref.ref(delivery)  # few close a subscription that lasts as long as the agent
         self.listener = listener
         self.closed = False
         self.silent = False
@@ -42,7 +43,9 @@ class Subscription:
         """End it: the listener gets no further event, not even one that is being delivered. Idempotent."""
         if not self.closed:
             self.closed = self.silent = True
-            self._delivery.remove_listener(self)
+            delivery = self._delivery()
+            if delivery is not None:
+                delivery.remove_listener(self)
 
     def __enter__(self) -> Subscription:
         return self
@@ -100,10 +103,14 @@ class Delivery:
         """For how many seconds the run has waited for its watchers, if it does."""
         return None if self._waiting_since is None else trio.current_time() - self._waiting_since
 
-    def unmute(self) -> None:
-        """Let listeners that failed in an earlier run take part again."""
+    def forget_failure(self) -> None:
+        """What a listener raised, and a delivery that was cut, are over with the run; its traceback holds all of it."""
         self._cut = None
         self.failure = None
+        self.current = None
+
+    def unmute(self) -> None:
+        """Let listeners that failed in an earlier run take part again."""
         for subscription in self._listeners:
             subscription.silent = False
 
@@ -206,22 +213,29 @@ class Delivery:
         """After a listener has raised: the others get the event all the same, unless this is cancelled."""
         assert failed is not None
         self._cut = (event, listeners[listeners.index(failed) + 1 :], watchers)
-        failure = self._failed(failed, exc)
+        failure: BaseException | None = None
         try:
-            await self.finish()
-        except BaseException as further:  # noqa: BLE001, ASYNC103  # the failure weighs more than a cancellation, which comes again
-            rest = split_cancelled(further)[1]
-            if rest is not None:
-                failure = bare(BaseExceptionGroup("listeners failed", [failure, *leaves(rest)]))
-        self.failure = failure
-        raise failure
+            failure = self._failed(failed, exc)
+            try:
+                await self.finish()
+            except BaseException as further:  # noqa: BLE001, ASYNC103  # the failure weighs more than a cancellation, which comes again
+                rest = split_cancelled(further)[1]
+                if rest is not None:
+                    failure = bare(BaseExceptionGroup("listeners failed", [failure, *leaves(rest)]))
+            self.failure = failure
+            raise failure
+        finally:
+            del failure, exc  # a frame that is in the traceback of what it holds is a circle
 
     def _failed(self, subscription: Subscription, exc: BaseException) -> BaseException:
         cancelled, failure = split_cancelled(exc)
         if isinstance(failure, Exception):
             subscription.silent = True  # but not for an interrupt that only struck while the listener had its turn
         if cancelled is not None:
-            raise exc
+            try:
+                raise exc
+            finally:
+                del exc, cancelled, failure
         assert failure is not None
         return failure
 

@@ -34,18 +34,24 @@ async def leave_nursery(
         get_error: gives what a task kept aside, once all have ended.
     """
     cancellation: BaseException | None = None
+    crash: BaseException | None = None
+    error: Exception | None = None
     try:
-        await manager.__aexit__(None, None, None)
-    except BaseException as group:  # noqa: BLE001, ASYNC103  # sorted out below
-        cancellation, crash = split_cancelled(group)
-        if crash is not None:
-            raise bare(crash) from exc  # noqa: ASYNC104
-    error = get_error()
-    if exc is not None and split_cancelled(exc)[1] is not None:
+        try:
+            await manager.__aexit__(None, None, None)
+        except BaseException as group:  # noqa: BLE001, ASYNC103  # sorted out below
+            cancellation, crash = split_cancelled(group)
+            if crash is not None:
+                raise bare(crash) from exc  # noqa: ASYNC104
+        error = get_error()
+        if exc is not None and split_cancelled(exc)[1] is not None:
+            if error is not None:
+                exc.add_note(f"the run failed, too: {type(error).__name__}: {describe(error)}")
+            return
         if error is not None:
-            exc.add_note(f"the run failed, too: {type(error).__name__}: {describe(error)}")
-        return
-    if error is not None:
-        raise error
-    if exc is None and cancellation is not None:
-        raise cancellation
+            raise error
+        if exc is None and cancellation is not None:
+            raise cancellation
+    finally:
+        # A frame that is in the traceback of what it holds is a circle.
+        del exc, cancellation, crash, error, get_error

@@ -247,6 +247,7 @@ class ToolBatch:
     def _done(self, state: CallState) -> None:
         if state.slots is not None:
             state.slots.release()
+        state.update = None
         self._working -= 1
         self._report(state, state)
 

@@ -247,8 +247,11 @@ class ToolRunner(msgspec.Struct, kw_only=True):
                     value = await tool._body.run(bound.value, context, abandon=tool.cancellable is True)
                     result = tool._rules.result(value)
                     is_error = result.is_error
-                except BaseException as exc:  # noqa: BLE001, ASYNC103  # it goes on, unless it is the tool's failure
-                    result, is_error = self._failure(state, exc), True
+                except BaseException as exc:  # noqa: ASYNC103  # it goes on, unless it is the tool's failure
+                    failure = self._failure(state, exc)
+                    if failure is None:
+                        raise
+                    result, is_error = failure, True
             if state.duration_ms is None:
                 state.duration_ms = round((self.now() - started_at) * 1000)
             if self.hooks.after_tool_call is not None:
@@ -271,8 +274,10 @@ class ToolRunner(msgspec.Struct, kw_only=True):
                 context = self._tool_context(state) if tool.needs_context else None
                 value = await tool._body.run(bound.value, context, abandon=tool.cancellable is True)
                 result = tool._rules.result(value)
-            except BaseException as exc:  # noqa: BLE001, ASYNC103  # it goes on, unless it is the tool's failure
-                result, is_error = self._failure(state, exc), True
+            except BaseException as exc:  # noqa: ASYNC103  # it goes on, unless it is the tool's failure
+                result = self._failure(state, exc)
+                if result is None:
+                    raise
             else:
                 is_error = result.is_error
         state.scope = None
@@ -282,12 +287,13 @@ class ToolRunner(msgspec.Struct, kw_only=True):
             return error_result(state.stopped(f'Tool "{state.call.name}" was cancelled')), True
         return error_result(state.stopped(f'Tool "{state.call.name}" timed out after {seconds:g} s')), True
 
-    def _failure(self, state: CallState, exc: BaseException) -> ToolResult:
-        """What came out of a body, as a result; raises what is none.
+    def _failure(self, state: CallState, exc: BaseException) -> ToolResult | None:
+        """What came out of a body, as a result; ``None`` if it is none, and to be raised again.
 
         A group may hold a cancellation and the tool's own failure: the failure is the result, and the cancellation
         alone goes on.
         """
+        # Exceptions that go on are not raised here: a frame that is in the traceback of what it holds is a circle.
         cancelled, failure = split_cancelled(exc)
         if cancelled is not None and trio.current_effective_deadline() != -math.inf:
             # Kept from somewhere else: here it would end the other tools, too, and nobody would know why.
@@ -295,15 +301,18 @@ class ToolRunner(msgspec.Struct, kw_only=True):
             failure = failure or ToolError("the tool raised a cancellation although nothing was cancelled")
         if failure is None:
             self._interrupt_if_aborted(state)
-            raise exc
+            return None
         if not isinstance(failure, Exception):
-            raise exc
+            return None
         result = error_result(self._report(state, failure))
         if cancelled is None:
             return result
         state.end(result, is_error=True)
         state.stop_clock()
-        raise cancelled from None
+        try:
+            raise cancelled from None
+        finally:
+            del cancelled, failure, exc
 
     async def _ask_after(self, state: CallState, result: ToolResult, is_error: bool) -> tuple[ToolResult, bool]:
         if self.abort.aborted:

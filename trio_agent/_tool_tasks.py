@@ -75,5 +75,6 @@ class ToolTasks:
         else:
             # After an ordinary run there is nobody to cancel, and a cancellation costs more than a word.
             self._leaving.set()
+        manager, self._manager = self._manager, None
         # Not shielded, nor need it be: the tools are cancelled, and it waits for no one else.
-        await leave_nursery(self._manager, exc)  # noqa: ASYNC102
+        await leave_nursery(manager, exc)  # noqa: ASYNC102

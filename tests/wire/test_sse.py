@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trio_agent._errors import RemoteProtocolError
@@ -33,6 +33,7 @@ LINES = st.sampled_from(
 )
 
 
+@example(bodies=[[b"data: 1"], [b"data: "]], end=b"\n")
 @given(bodies=st.lists(st.lists(LINES, max_size=4), max_size=6), end=st.sampled_from([b"\n", b"\r\n", b"\r"]))
 def test_events_that_come_one_by_one_are_those_that_come_byte_by_byte(bodies: list[list[bytes]], end: bytes) -> None:
     reads = [b"".join([line + end for line in lines]) + end for lines in bodies]

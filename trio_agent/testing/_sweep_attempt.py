@@ -312,7 +312,7 @@ class Attempt:
 
     @property
     def _is_owed_everything(self) -> bool:
-        return not self._is_hurried or self.stop_time < self._agent._config.closing_grace
+        return not self._is_hurried or self.stop_time < self._agent._state._config.closing_grace
 
     def _check_nothing_is_left(self) -> None:
         guard = 1
@@ -326,8 +326,8 @@ class Attempt:
         if agent._thread_limiter is not None:
             limiters["the agent's thread limiter"] = agent._thread_limiter
         limiters |= {f"the limiter of {tool.name!r}": tool.limiter for tool in agent.tools if tool.limiter is not None}
-        if agent._config.limiter is not None:
-            limiters["the agent's limiter"] = agent._config.limiter
+        if agent._state._config.limiter is not None:
+            limiters["the agent's limiter"] = agent._state._config.limiter
         for name, limiter in limiters.items():
             if limiter.borrowed_tokens:
                 raise AssertionError(f"{limiter.borrowed_tokens} slots of {name} are still taken after the run")
