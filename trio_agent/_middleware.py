@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import logging
 import random
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
@@ -183,14 +184,14 @@ def with_fallback(stream_fn: StreamFn, *models: Model) -> StreamFn:
 class _Begun:
     """The events of an answer, of which those before its first block have been read."""
 
-    def __init__(self, head: list[AssistantMessageEvent], rest: EventReceiver) -> None:
+    def __init__(self, head: deque[AssistantMessageEvent], rest: EventReceiver) -> None:
         self._head = head
         self._rest = rest
 
     @classmethod
     async def read(cls, events: AsyncIterator[AssistantMessageEvent]) -> _Begun:
         """Read until the answer has begun or is over."""
-        head: list[AssistantMessageEvent] = []
+        head: deque[AssistantMessageEvent] = deque()
         rest = as_receiver(events)
         while received := await rest.receive_some():
             head.extend(received)
@@ -212,14 +213,14 @@ class _Begun:
 
     async def __anext__(self) -> AssistantMessageEvent:
         if not self._head:
-            self._head = list(await self._rest.receive_some())
+            self._head.extend(await self._rest.receive_some())
         if not self._head:
             raise StopAsyncIteration
-        return self._head.pop(0)
+        return self._head.popleft()
 
     def receive_some(self) -> Coroutine[Any, Any, Sequence[AssistantMessageEvent]]:
         # No coroutine of its own around what is received.
-        head, self._head = self._head, []
+        head, self._head = self._head, deque()
         return _ready(head) if head else self._rest.receive_some()
 
 

@@ -9,6 +9,7 @@ used again.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
@@ -51,7 +52,7 @@ class AnswerStream:
         self._chunks = response.aiter_bytes()
         self._explain = explain
         self._secrets = secrets
-        self._events = decoder.feed(b"")
+        self._events = deque(decoder.feed(b""))
         self.size = 0
         """Bytes of the body that were read."""
 
@@ -59,15 +60,16 @@ class AnswerStream:
         return self
 
     async def __anext__(self) -> AssistantMessageEvent:
-        events = self._events or list(await self.receive_some())
-        if not events:
+        if not self._events:
+            self._events.extend(await self.receive_some())
+        if not self._events:
             raise StopAsyncIteration
-        self._events = events
-        return events.pop(0)
+        return self._events.popleft()
 
     async def receive_some(self) -> Sequence[AssistantMessageEvent]:
         """Wait for events. Returns those that one read brings, or that wait to be taken; empty after the last."""
-        events, self._events = self._events, []
+        events = list(self._events)
+        self._events.clear()
         decoder = self._decoder
         while not events and not decoder.finished:
             try:
