@@ -31,7 +31,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "model boundary": ("_clock", "_failures", "_middleware", "_nursery", "_stream_fn", "providers"),
     "tools and hooks": (
         *("_hooks", "_tool_body", "_tool_context", "_tool_type", "_tools", "_toolset"),
-        *("_abort", "_slots", "_tool_call"),
+        *("_abort", "_call_state", "_own_context", "_slots", "_tool_call"),
     ),
     "loop": (
         *("_answer", "_closing", "_loop", "_loop_config", "_loop_doors", "_run_core", "_run_transcript"),

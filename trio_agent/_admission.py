@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import trio
 
+from trio_agent._call_state import CallState
 from trio_agent._slots import Slots
-from trio_agent._tool_call import CallState
 
 __all__ = ["Admission"]
 

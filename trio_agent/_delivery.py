@@ -161,7 +161,10 @@ class Delivery:
             batch.is_over = True
             self._batch = None
         if batch.failure is not None:
-            raise batch.failure
+            try:
+                raise batch.failure
+            finally:
+                batch.failure = None
         if not batch.is_exhausted:
             await self._deliver_each(events)
 

@@ -220,7 +220,7 @@ class _Begun:
 
     def receive_some(self) -> Coroutine[Any, Any, Sequence[AssistantMessageEvent]]:
         # No coroutine of its own around what is received.
-        head, self._head = self._head, deque()
+        head, self._head = self._head, deque[AssistantMessageEvent]()
         return _ready(head) if head else self._rest.receive_some()
 
 

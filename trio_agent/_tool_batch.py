@@ -11,10 +11,9 @@ the transcript at once after anything else.
 
 from __future__ import annotations
 
-import contextvars
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import trio
 
@@ -28,8 +27,10 @@ from trio_agent._agent_events import (
     ToolExecutionUpdate,
     ToolResult,
 )
+from trio_agent._call_state import ABORTED, CallState
 from trio_agent._messages import AgentMessage, ToolCall, ToolResultMessage
-from trio_agent._tool_call import ABORTED, CallState, ToolRunner
+from trio_agent._own_context import InOwnContext
+from trio_agent._tool_call import ToolRunner
 from trio_agent._tool_tasks import ToolTasks
 
 __all__ = ["ToolBatch", "ToolExecutionMode"]
@@ -83,6 +84,11 @@ class ToolBatch:
         port: of the run.
         mode: ``sequential`` finishes and records each call before the next; a sequential tool forces it.
         truncated: the answer was cut at its length limit, so that no call may be run.
+
+    Attributes:
+        states: of the calls, in source order.
+        results: that are in the transcript.
+        open_result: a result whose start was sent and whose end was not.
     """
 
     def __init__(
@@ -201,7 +207,7 @@ class ToolBatch:
     async def _run_alone(self, state: CallState) -> None:
         self._port.cuttable = True
         try:
-            await _InOwnContext(self._runner.execute(state, CallState.release_slots))
+            await InOwnContext(self._runner.execute(state, CallState.release_slots))
         finally:
             self._port.cuttable = False
         # A tool may return although it was cut; what it returned is not to be delivered inside the cancelled scope.
@@ -384,27 +390,3 @@ def _segments(ready: list[CallState]) -> list[list[CallState]]:
         else:
             segments[-1].append(state)
     return [segment for segment in segments if segment]
-
-
-class _InOwnContext:
-    """Awaits a coroutine in a copy of the current context, so that what it sets there is gone with it."""
-
-    __slots__ = ("_coroutine",)
-
-    def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        self._coroutine = coroutine
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        run = contextvars.copy_context().run
-        send, throw = self._coroutine.send, self._coroutine.throw
-        try:
-            trap = run(send, None)
-            while True:
-                try:
-                    value = yield trap
-                except BaseException as exc:  # noqa: BLE001, ASYNC103  # it goes into the coroutine
-                    trap = run(throw, exc)
-                else:
-                    trap = run(send, value)
-        except StopIteration:
-            return
