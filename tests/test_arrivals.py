@@ -261,3 +261,27 @@ async def test_stream_that_raises_behind_a_portion_keeps_the_portion() -> None:
     result = await Agent(MODEL, stream_fn=Breaking([*START, *deltas("ab")])).prompt("go")
 
     assert (result.stop_reason, result.text) == ("error", "ab")
+
+
+@pytest.mark.parametrize("make", [OneByOne, Together])
+async def test_nothing_is_awaited_after_the_end_of_an_answer(make: type[OneByOne], autojump_clock: MockClock) -> None:
+    # The stream would still wait for what never comes.
+    result = await Agent(MODEL, stream_fn=make([*START, *deltas("ab"), *end("ab")], [])).prompt("go")
+
+    assert result.text == "ab"
+    assert trio.current_time() == 0
+
+
+async def test_watcher_that_is_cancelled_gets_no_further_event_of_a_portion() -> None:
+    agent = Agent(MODEL, stream_fn=Together([*START, *deltas("abcdef"), *end("abcdef")]))
+    seen = 0
+
+    with trio.CancelScope() as scope:
+        async with agent.run("go") as run:
+            async for event in run:
+                if isinstance(event, MessageUpdate):
+                    seen += 1
+                    scope.cancel()
+
+    assert scope.cancelled_caught
+    assert seen == 1

@@ -134,10 +134,11 @@ async def test_agent_is_gone_when_nobody_has_it(
 ) -> None:
     agent = agent_that_calls(called)
     await use(agent)
-    gone = weakref.ref(agent)
+    gone, its_delivery_gone = weakref.ref(agent), weakref.ref(agent._delivery)
     del agent
 
     assert gone() is None
+    assert its_delivery_gone() is None
 
 
 @pytest.mark.parametrize("use", [abort, cancel, cancel_watcher, cancel_listener, make_a_listener_fail])

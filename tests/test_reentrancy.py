@@ -149,6 +149,39 @@ async def test_another_task_may_wait_for_the_run_also_if_a_body_has_started_it()
     assert set(waited) == {"before", "in a body"}
 
 
+async def test_a_task_of_the_body_may_wait_for_the_run_while_no_event_is_handled() -> None:
+    gate = trio.Event()
+
+    @tool
+    async def wait_for_gate() -> str:
+        """Wait for the test."""
+        await gate.wait()
+        return "open"
+
+    agent, _ = scripted_agent(Answer(calls=[tool_call("wait_for_gate")]), "Done.", tools=[wait_for_gate])
+    waited = False
+
+    async def wait_for_the_run() -> None:
+        nonlocal waited
+        await wait_all_tasks_blocked()
+        with trio.fail_after(5):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(agent.wait_idle)
+                await wait_all_tasks_blocked()
+                gate.set()
+        waited = True
+
+    async with agent.run("go") as run:
+        events = aiter(run)
+        await anext(events)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait_for_the_run)
+            async for _ in events:
+                pass
+
+    assert waited
+
+
 async def test_another_task_may_iterate_the_run_while_its_opener_waits() -> None:
     agent, _ = scripted_agent("Hello")
     log: list[AgentEvent] = []

@@ -33,13 +33,38 @@ LINES = st.sampled_from(
 )
 
 
-@example(bodies=[[b"data: 1"], [b"data: "]], end=b"\n")
-@given(bodies=st.lists(st.lists(LINES, max_size=4), max_size=6), end=st.sampled_from([b"\n", b"\r\n", b"\r"]))
-def test_events_that_come_one_by_one_are_those_that_come_byte_by_byte(bodies: list[list[bytes]], end: bytes) -> None:
-    reads = [b"".join([line + end for line in lines]) + end for lines in bodies]
-    body = b"".join(reads)
+@example(bodies=[[b"data: 1"], [b"data: "]], sizes=[2], end=b"\n")
+@example(bodies=[[b"data: 1"], [b"data:2", b"data: 1"]], sizes=[2, 1], end=b"\n")
+@example(bodies=[[b"data: 1"], [b"event: a", b"data: 1"]], sizes=[2, 1], end=b"\n")
+@given(
+    bodies=st.lists(st.lists(LINES, max_size=4), max_size=6),
+    sizes=st.lists(st.integers(1, 4)),
+    end=st.sampled_from([b"\n", b"\r\n", b"\r"]),
+)
+def test_events_that_come_by_lines_are_those_that_come_byte_by_byte(
+    bodies: list[list[bytes]], sizes: list[int], end: bytes
+) -> None:
+    lines = [line + end for body in bodies for line in (*body, b"")]
+    whole = b"".join(lines)
+    reads: list[bytes] = []
+    for size in sizes:
+        reads.append(b"".join(lines[:size]))
+        del lines[:size]
+    reads.append(b"".join(lines))
 
-    assert events_of(*reads) == events_of(body) == events_of(*[body[i : i + 1] for i in range(len(body))])
+    assert events_of(*reads) == events_of(whole) == events_of(*[whole[i : i + 1] for i in range(len(whole))])
+
+
+def test_a_read_that_looks_like_an_event_is_the_rest_of_a_line_if_one_is_open() -> None:
+    assert events_of(b"data: 1\n\n", b"data: a", b"data: 2\n\n") == [("", b"1"), ("", b"adata: 2")]
+
+
+def test_event_above_the_limit_is_refused_also_if_it_comes_as_a_whole() -> None:
+    decoder = SSEDecoder(max_event_size=100)
+    assert [event.data for event in decoder.feed(b"data: 1\n\n")] == [b"1"]
+
+    with pytest.raises(RemoteProtocolError, match="more than 100 bytes"):
+        list(decoder.feed(b"data: " + b"x" * 200 + b"\n\n"))
 
 
 def test_other_separators_are_data() -> None:
