@@ -19,6 +19,7 @@ from trio_agent import (
     Hooks,
     MessageStart,
     MessageUpdate,
+    ToolExecutionStart,
     TurnStart,
     tool,
 )
@@ -173,7 +174,8 @@ async def test_a_task_of_the_body_may_wait_for_the_run_while_no_event_is_handled
 
     async with agent.run("go") as run:
         events = aiter(run)
-        await anext(events)
+        while not isinstance(await anext(events), ToolExecutionStart):
+            pass
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait_for_the_run)
             async for _ in events:

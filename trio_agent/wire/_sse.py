@@ -86,7 +86,7 @@ class SSEDecoder:
             RemoteProtocolError: an event is larger than the limit; also while the events are asked for.
         """
         # Nearly every read of a stream that is under way brings one event, with one line of data.
-        if self._is_stream and not (self._pending or self._data or self._name or self._after_cr):
+        if self._is_stream and not (self._pending or self._data or self._name):
             whole = _WHOLE_EVENT.fullmatch(data)
             if whole is not None and len(data) <= self._limit:
                 name = whole[1]
