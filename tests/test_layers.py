@@ -37,7 +37,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("_answer", "_closing", "_loop", "_loop_config", "_loop_doors", "_run_core", "_run_transcript"),
         *("_admission", "_tool_batch", "_tool_tasks"),
     ),
-    "agent": ("_agent", "_agent_run", "_agent_state", "_delivery", "_event_stream", "_queues"),
+    "agent": ("_agent", "_agent_run", "_agent_state", "_delivery", "_event_stream", "_prompts", "_queues"),
     "doors": ("__init__", "lowlevel"),
     "customers": ("__main__", "_demo", "harness", "session", "testing", "toolkit"),
 }

@@ -11,7 +11,6 @@ import logging as _logging
 from msgspec import UNSET as UNSET
 
 from trio_agent._agent import Agent as Agent
-from trio_agent._agent import Prompt as Prompt
 from trio_agent._agent_events import AgentEnd as AgentEnd
 from trio_agent._agent_events import AgentEvent as AgentEvent
 from trio_agent._agent_events import AgentStart as AgentStart
@@ -93,6 +92,7 @@ from trio_agent._models import ModelCost as ModelCost
 from trio_agent._models import PromptCache as PromptCache
 from trio_agent._models import StreamOptions as StreamOptions
 from trio_agent._models import ThinkingLevel as ThinkingLevel
+from trio_agent._prompts import Prompt as Prompt
 from trio_agent._queues import QueueMode as QueueMode
 from trio_agent._retry import RetryPolicy as RetryPolicy
 from trio_agent._stream_events import AssistantMessageEvent as AssistantMessageEvent

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self
 
 import trio
 
 from trio_agent._abort import AbortHandle
 from trio_agent._agent_run import ActiveRun, AgentRun
 from trio_agent._agent_state import AgentSink, AgentState, AgentStatistics, RunResult
-from trio_agent._clock import timestamp_ms
 from trio_agent._delivery import Listener, Subscription
 from trio_agent._errors import AgentBusyError, DeadlockError
 from trio_agent._event_stream import EventStream, Place
@@ -28,25 +27,18 @@ from trio_agent._messages import (
     AgentMessage,
     AssistantMessage,
     ImageContent,
-    SystemMessage,
-    TextContent,
-    UserContent,
-    UserMessage,
 )
 from trio_agent._models import Model, StreamOptions, ThinkingLevel
+from trio_agent._prompts import Prompt, as_message, as_messages, with_head
 from trio_agent._queues import QueueMode, Queues
 from trio_agent._run_transcript import Origin, Pending
 from trio_agent._stream_fn import Connected, ConnectingStreamFn, StreamFn, as_model, get_default_stream_fn
-from trio_agent._text import clean_text
 from trio_agent._tool_batch import ToolExecutionMode
 from trio_agent._tools import Tool
 from trio_agent._toolset import AnyTool, Toolset, collect_tools
 from trio_agent._transcript import Context, baseline, check_can_continue, last_spoken, replay
 
-__all__ = ["Agent", "Prompt"]
-
-Prompt: TypeAlias = str | AgentMessage | list[AgentMessage] | tuple[AgentMessage, ...]
-"""What a run begins with: a text, a message, or messages in order."""
+__all__ = ["Agent"]
 
 _THREADS = 40
 
@@ -121,7 +113,7 @@ class Agent:
         self._stream_fn = stream_fn
         self._connected: Connected | None = None
         collected = collect_tools(tools)
-        self._state = AgentState(config, collected, _with_head(system_prompt, collected, messages))
+        self._state = AgentState(config, collected, with_head(system_prompt, collected, messages))
         self._sink = AgentSink(self._state)
         self._delivery = self._sink.delivery
         self._active: ActiveRun | None = None
@@ -252,11 +244,11 @@ class Agent:
 
         Never blocks, no checkpoint, may be called from handlers, hooks and tools.
         """
-        self._queues.steering.append(_as_message(message))
+        self._queues.steering.append(as_message(message))
 
     def follow_up(self, message: str | AgentMessage) -> None:
         """Queue a message for when a run has nothing else to do. Never blocks, no checkpoint."""
-        self._queues.follow_up.append(_as_message(message))
+        self._queues.follow_up.append(as_message(message))
 
     def clear_steering(self) -> None:
         """Drop the steering messages that wait."""
@@ -319,7 +311,7 @@ class Agent:
             Exception: of a listener or hook, bare; the transcript is closed.
             Cancelled: the transcript is closed, and ``closing_grace`` bounded the closing events.
         """
-        return await self._run(self._prompts(prompt, images))
+        return await self._run(as_messages(prompt, images))
 
     async def continue_(self) -> RunResult:
         """Go on without a prompt: answer the tail of the transcript, or else what is queued. A checkpoint.
@@ -343,7 +335,7 @@ class Agent:
         Raises:
             ValueError: the prompt is empty, or images come with messages.
         """
-        prompts = None if prompt is None else self._prompts(prompt, images)
+        prompts = None if prompt is None else as_messages(prompt, images)
         return AgentRun(lambda handle: self._claim(prompts, handle, watched=True), self._drive, self.events())
 
     def abort(self) -> None:
@@ -398,19 +390,6 @@ class Agent:
         return f"Agent(model={self.model.id!r}, messages={len(self.messages)}, is_running={self.is_running})"
 
     # -- inside ------------------------------------------------------------------------------------------------------
-
-    def _prompts(self, prompt: Prompt, images: Sequence[ImageContent]) -> list[AgentMessage]:
-        if isinstance(prompt, str):
-            content: tuple[UserContent, ...] = (TextContent(text=clean_text(prompt)), *images)
-            return [UserMessage(content=content, timestamp=timestamp_ms())]
-        if images:
-            raise ValueError("images go with a text; put the blocks into the messages instead")
-        if isinstance(prompt, list | tuple):
-            messages: list[AgentMessage] = list(prompt)
-            if not messages:
-                raise ValueError("an empty prompt has nothing to answer; call continue_() to go on without a prompt")
-            return messages
-        return [prompt]
 
     def _check_not_waited_for(self, active: ActiveRun, what: str) -> None:
         if active.place is not None and active.place.is_waited_for_by_current_task():
@@ -510,16 +489,3 @@ class Agent:
 
 def _toolsets(tools: Sequence[AnyTool]) -> tuple[Toolset, ...]:
     return tuple([tool for tool in tools if isinstance(tool, Toolset)])
-
-
-def _with_head(system_prompt: str, tools: Sequence[Tool], messages: Sequence[AgentMessage]) -> list[AgentMessage]:
-    declarations = tuple([tool.declaration for tool in tools]) or None
-    if (messages and isinstance(messages[0], SystemMessage)) or not (system_prompt or declarations):
-        return list(messages)
-    return [SystemMessage(content=system_prompt, timestamp=0, tools_added=declarations), *messages]
-
-
-def _as_message(message: str | AgentMessage) -> AgentMessage:
-    if isinstance(message, str):
-        return UserMessage(content=clean_text(message), timestamp=timestamp_ms())
-    return message

@@ -183,6 +183,7 @@ class Delivery:
         """
         if self._cut is None:
             return
+        # The same for one event as `_deliver_each` does for many, but for those that are left.
         (event, listeners, watchers), self._cut = self._cut, None
         self.current = event
         subscription = None

@@ -13,12 +13,13 @@ from typing import Literal, TypeAlias
 
 import trio
 
-from trio_agent._agent import Agent, Prompt
+from trio_agent._agent import Agent
 from trio_agent._agent_events import AgentEnd, AgentEvent, MessageUpdate, ToolExecutionEnd
 from trio_agent._agent_run import AgentRun
 from trio_agent._call_state import ABORTED, error_result
 from trio_agent._failures import bare
 from trio_agent._messages import AssistantMessage, ToolResultMessage
+from trio_agent._prompts import Prompt
 from trio_agent._tool_body import _own_limiter
 from trio_agent.testing._check import check_transcript
 from trio_agent.testing._check_events import check_events
