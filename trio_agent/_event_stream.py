@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, final
 
 import trio
+from trio.lowlevel import checkpoint_if_cancelled, current_task
 
 from trio_agent._agent_events import AgentEvent
 
@@ -176,7 +177,7 @@ class EventStream:
         batch = self._batch
         event = None
         if batch is not None:
-            await trio.lowlevel.checkpoint_if_cancelled()
+            await checkpoint_if_cancelled()
             event = batch.take()
         elif self._waiting:
             raise trio.BusyResourceError("another task iterates this event stream")
@@ -190,7 +191,7 @@ class EventStream:
                 event = item.take()
             else:
                 event = item
-        self._task = task = trio.lowlevel.current_task()
+        self._task = task = current_task()
         self._depth = len(task.child_nurseries)
         return event
 

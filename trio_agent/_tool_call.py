@@ -172,7 +172,7 @@ class ToolRunner(msgspec.Struct, kw_only=True):
     async def _run_in_scope(
         self, state: CallState, tool: Tool, bound: BoundArguments, seconds: float | None
     ) -> tuple[ToolResult, bool]:
-        deadline = trio.current_time() + seconds if seconds is not None else float("inf")
+        deadline = trio.current_time() + seconds if seconds is not None else math.inf
         result: ToolResult | None = None
         is_error = True
         with trio.CancelScope(deadline=deadline) as scope:
