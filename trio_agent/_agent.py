@@ -470,7 +470,7 @@ class Agent:
         return await self._drive(self._claim(prompts, AbortHandle(), watched=False))
 
     async def _drive(self, active: ActiveRun) -> RunResult:
-        active.place = Place()
+        active.place = Place.here()
         try:
             if self._toolsets or active.connected is not None:
                 async with AsyncExitStack() as resources:

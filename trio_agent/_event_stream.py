@@ -32,15 +32,21 @@ class Place:
     """A point in a task: everything started from there on cannot end before the task gets past it.
 
     Args:
-        task: the current one.
-        depth: how many nurseries it has open.
+        task: that is there.
+        depth: how many nurseries it has open there.
     """
 
     __slots__ = ("_depth", "_task")
 
-    def __init__(self, task: trio.lowlevel.Task | None = None, depth: int | None = None) -> None:
-        self._task = task or trio.lowlevel.current_task()
-        self._depth = len(self._task.child_nurseries) if depth is None else depth
+    def __init__(self, task: trio.lowlevel.Task, depth: int) -> None:
+        self._task = task
+        self._depth = depth
+
+    @classmethod
+    def here(cls) -> Place:
+        """Where the current task is."""
+        task = current_task()
+        return cls(task, len(task.child_nurseries))
 
     def is_waited_for_by_current_task(self) -> bool:
         """Whether the current task runs inside this place, so that the place cannot be left before it ends.
