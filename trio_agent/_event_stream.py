@@ -54,7 +54,7 @@ class Place:
         That is the task itself, and all below the nurseries it has opened since; not those below nurseries that were
         open before.
         """
-        task = trio.lowlevel.current_task()
+        task = current_task()
         if task is self._task:
             return True
         while task.parent_nursery is not None:
