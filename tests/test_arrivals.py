@@ -285,3 +285,26 @@ async def test_watcher_that_is_cancelled_gets_no_further_event_of_a_portion() ->
 
     assert scope.cancelled_caught
     assert seen == 1
+
+
+async def test_statistics_tell_events_apart_that_arrived_together(autojump_clock: MockClock) -> None:
+    agent = Agent(MODEL, stream_fn=Together([*START, *deltas("abcdef"), *end("abcdef")]))
+    seen: list[tuple[object, float | None]] = []
+
+    async def look() -> None:
+        for _ in range(3):
+            await trio.sleep(10)
+            statistics = agent.statistics()
+            delivering = statistics.delivering
+            assert isinstance(delivering, MessageUpdate)
+            seen.append((delivering.assistant_message_event, statistics.oldest_wait))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look)
+        async with agent.run("go") as run:
+            async for event in run:
+                if isinstance(event, MessageUpdate):
+                    await trio.sleep(8)
+
+    # The first text event is handled from 0 to 8, the next one to 16, and so on.
+    assert seen == [(deltas("a")[0], 2.0), (deltas("b")[0], 4.0), (deltas("c")[0], 6.0)]

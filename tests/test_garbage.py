@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import sys
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
 
@@ -13,6 +14,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_agent import Agent, AgentEvent, ModelError, Tool, ToolContext, ToolResult, tool
 from trio_agent.testing import Answer, ScriptedModel, tool_call
+
+pytestmark = pytest.mark.skipif(sys.implementation.name != "cpython", reason="without counts of references")
 
 
 @pytest.fixture(autouse=True)

@@ -59,7 +59,6 @@ class Delivery:
 
     Attributes:
         failure: what a listener raised last in this run.
-        current: the event that is being delivered.
     """
 
     def __init__(self) -> None:
@@ -70,7 +69,7 @@ class Delivery:
         self._all_acknowledged: trio.Event | None = None
         self._batch: Batch | None = None
         self.failure: BaseException | None = None
-        self.current: AgentEvent | None = None
+        self._current: AgentEvent | None = None
         self._waiting_since: float | None = None
 
     def add_listener(self, listener: Listener) -> Subscription:
@@ -101,13 +100,20 @@ class Delivery:
     @property
     def waiting_for(self) -> float | None:
         """For how many seconds the run has waited for its watchers, if it does."""
-        return None if self._waiting_since is None else trio.current_time() - self._waiting_since
+        if self._waiting_since is None:
+            return None
+        return trio.current_time() - (self._waiting_since if self._batch is None else self._batch.taken_at)
+
+    @property
+    def current(self) -> AgentEvent | None:
+        """The event that is being delivered."""
+        return self._current if self._batch is None else self._batch.current
 
     def forget_failure(self) -> None:
         """What a listener raised, and a delivery that was cut, are over with the run; its traceback holds all of it."""
         self._cut = None
         self.failure = None
-        self.current = None
+        self._current = None
 
     def unmute(self) -> None:
         """Let listeners that failed in an earlier run take part again."""
@@ -134,11 +140,16 @@ class Delivery:
             return self._hand_over(events)
         return self._deliver_each(events)
 
-    async def _deliver_each(self, events: Iterable[AgentEvent]) -> None:
-        # Most of what an event costs is spent here; hence no coroutine for each of them.
+    async def _deliver_each(
+        self,
+        events: Iterable[AgentEvent],
+        left: tuple[tuple[Subscription, ...], tuple[EventStream, ...]] | None = None,
+    ) -> None:
+        # Most of what an event costs is spent here; hence no coroutine for each of them. Of a delivery that was cut,
+        # some handlers are left; else all those count that are there when the event has been made.
         for event in events:
-            self.current = event
-            listeners, watchers = self._listeners, self._watchers
+            self._current = event
+            listeners, watchers = (self._listeners, self._watchers) if left is None else left
             subscription = None
             try:
                 for subscription in listeners:
@@ -150,7 +161,7 @@ class Delivery:
                 await self._deliver_rest(event, listeners, subscription, exc, watchers)  # noqa: ASYNC102
             if watchers:
                 await self._deliver_to_watchers(event, watchers)
-        self.current = None
+        self._current = None
 
     async def _hand_over(self, events: Iterator[AgentEvent]) -> None:
         # The only watcher takes the events itself; what it leaves, because it closes or is joined, is sent.
@@ -183,21 +194,11 @@ class Delivery:
         """
         if self._cut is None:
             return
-        # The same for one event as `_deliver_each` does for many, but for those that are left.
         (event, listeners, watchers), self._cut = self._cut, None
-        self.current = event
-        subscription = None
-        try:
-            for subscription in listeners:
-                if not subscription.silent:
-                    awaitable = subscription.listener(event)
-                    if awaitable is not None:
-                        await awaitable
-        except BaseException as exc:  # noqa: BLE001, ASYNC103  # sorted out in the call
-            await self._deliver_rest(event, listeners, subscription, exc, watchers)  # noqa: ASYNC102
-        await self._deliver_to_watchers(event, watchers)
-        await self._hand_to((), event)
-        self.current = None
+        await self._deliver_each((event,), (listeners, watchers))
+        self._current = event
+        await self._deliver_to_watchers(event, ())
+        self._current = None
 
     async def _deliver_to_watchers(self, event: AgentEvent, watchers: tuple[EventStream, ...]) -> None:
         try:

@@ -80,9 +80,11 @@ class Batch:
         is_over: nothing is to be taken from it any more.
         is_exhausted: all was taken.
         failure: what the iterator raised.
+        current: what was taken last, as long as the next one is not asked for.
+        taken_at: when that was, on Trio's clock; at first when the batch was made.
     """
 
-    __slots__ = ("_events", "_in_context", "failure", "is_exhausted", "is_over")
+    __slots__ = ("_events", "_in_context", "_now", "current", "failure", "is_exhausted", "is_over", "taken_at")
 
     def __init__(self, events: Iterator[AgentEvent]) -> None:
         self._events = events
@@ -91,14 +93,18 @@ class Batch:
         self.is_over = False
         self.is_exhausted = False
         self.failure: BaseException | None = None
+        self.current: AgentEvent | None = None
+        self._now = trio.lowlevel.current_clock().current_time
+        self.taken_at = self._now()
 
     def take(self) -> AgentEvent | None:
         """The next event, or ``None`` if there is no more."""
         if self.is_over:
             return None
         try:
-            event = self._in_context(next, self._events, None)
+            self.current = event = self._in_context(next, self._events, None)
             if event is not None:
+                self.taken_at = self._now()
                 return event
             self.is_exhausted = True
         except BaseException as exc:  # noqa: BLE001, ASYNC103  # it belongs to the run
