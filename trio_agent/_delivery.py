@@ -149,7 +149,10 @@ class Delivery:
         # some handlers are left; else all those count that are there when the event has been made.
         for event in events:
             self._current = event
-            listeners, watchers = (self._listeners, self._watchers) if left is None else left
+            if left is None:
+                listeners, watchers = self._listeners, self._watchers
+            else:
+                listeners, watchers = left
             subscription = None
             try:
                 for subscription in listeners:
