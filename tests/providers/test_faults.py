@@ -89,8 +89,21 @@ async def test_a_copy_of_the_package_that_nobody_installed_asks_without_its_vers
 
 
 async def test_events_of_one_read_are_received_together(open_client: OpenClient) -> None:
+    sends, may_send = trio.open_memory_channel[None](10)
+    pieces = [
+        chunk(delta("a") + delta("b")),
+        chunk(delta("c")) + chunk(delta("d")) + chunk(delta("e")),
+        chunk(delta("f")),
+        chunk(FINISH) + END,
+    ]
+
+    async def reply(stream: trio.SocketStream, request: Request) -> None:
+        await stream.send_all(head("200 OK", CHUNKED))
+        for piece in pieces:
+            await may_send.receive()
+            await stream.send_all(piece)
+
     sizes: list[int] = []
-    reply = streamed(delta("a") + delta("b") + delta("c"), delta("d"), FINISH)
     async with (
         serving(reply) as server,
         open_client() as client,
@@ -98,9 +111,10 @@ async def test_events_of_one_read_are_received_together(open_client: OpenClient)
     ):
         while received := await events.receive_some():  # type: ignore[attr-defined]
             sizes.append(len(received))
+            sends.send_nowait(None)
 
     # The start is there with the head; the first delta opens the block, and the last read closes it.
-    assert sizes == [1, 4, 1, 2]
+    assert sizes == [1, 3, 3, 1, 2]
 
 
 async def test_a_body_that_ends_early_keeps_what_had_arrived(open_client: OpenClient) -> None:

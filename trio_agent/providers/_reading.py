@@ -1,16 +1,12 @@
-"""Reading of response bodies, so that nothing of them is left behind.
+"""Reading of responses: the events of an answer, or what the body of an error says.
 
-An iterator over a body is a chain of generators, deep inside the client, and each of them that is left suspended is
-collected with a warning and closes its part of the connection at some later time. So a chain is always run to its end;
-where that is not wanted, by reading on in a scope that is cancelled already: the cancellation takes the chain apart
-from the inside. After a whole answer the rest of the body is awaited for a moment, for only then the connection can be
-used again.
+After a whole answer the rest of the body is awaited for a moment, for only then the connection can be used again.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -19,6 +15,7 @@ import trio
 from trio_agent._errors import ModelError
 from trio_agent._messages import AssistantMessage
 from trio_agent._stream_events import AssistantMessageEvent, StreamError
+from trio_agent.providers._body import Body
 from trio_agent.providers._connections import AsyncHTTPResponse
 from trio_agent.wire import Decoder
 
@@ -49,7 +46,7 @@ class AnswerStream:
         secrets: Sequence[str],
     ) -> None:
         self._decoder = decoder
-        self._chunks = response.aiter_bytes()
+        self._body = Body(response)
         self._explain = explain
         self._secrets = secrets
         self._events = deque(decoder.feed(b""))
@@ -73,17 +70,15 @@ class AnswerStream:
         decoder = self._decoder
         while not events and not decoder.finished:
             try:
-                chunk = await anext(self._chunks)
-            except StopAsyncIteration:
-                events = decoder.finish()
+                data = await self._body.receive_some()
             except Exception as exc:
                 error = self._explain(exc)
                 if error is None:
                     raise
                 events = decoder.fail(str(error))
             else:
-                self.size += len(chunk)
-                events = decoder.feed(chunk)
+                self.size += len(data)
+                events = decoder.feed(data) if data else decoder.finish()
         last = events[-1] if events else None
         if type(last) is StreamError and self._secrets:
             events[-1] = self._without_secrets(last)
@@ -101,36 +96,19 @@ class AnswerStream:
 
     async def aclose(self) -> None:
         """Read no more. Waits for the end of the body, for a moment, if the answer is complete."""
-        await _exhaust(self._chunks, _DRAIN_SECONDS if self._decoder.finished else 0, self._explain)
+        await self._body.aclose(_DRAIN_SECONDS if self._decoder.finished else 0, self._explain)
 
 
 async def read_error_body(response: AsyncHTTPResponse, explain: Callable[[Exception], ModelError | None]) -> bytes:
     """The body of a response that is no answer, as much of it as comes soon and is of use."""
-    chunks = response.aiter_bytes()
-    body = bytearray()
+    body = Body(response)
+    text = bytearray()
     with trio.move_on_after(_ERROR_BODY_SECONDS):
         try:
-            async for chunk in chunks:
-                body += chunk
-                if len(body) > _ERROR_BODY_SIZE:
-                    break
+            while len(text) <= _ERROR_BODY_SIZE and (data := await body.receive_some()):
+                text += data
         except Exception as exc:
             if explain(exc) is None:
                 raise
-    await _exhaust(chunks, 0, explain)
-    return bytes(body)
-
-
-async def _exhaust(
-    chunks: AsyncIterator[bytes], seconds: float, explain: Callable[[Exception], ModelError | None]
-) -> None:
-    with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
-        if not seconds:
-            scope.cancel()
-        try:
-            async for _ in chunks:
-                pass
-        except Exception as exc:
-            # What breaks now breaks nothing any more.
-            if explain(exc) is None:
-                raise
+    await body.aclose(0, explain)
+    return bytes(text)
