@@ -1,4 +1,4 @@
-"""What one read of the network brings is decoded together, and nothing is read that was not asked for.
+"""Chunks that are there already are decoded together, and nothing is read that was not asked for.
 
 The bytes come from a network of ``httpcore`` that gives one piece a read, through its real connections.
 """
@@ -25,6 +25,7 @@ Wait = Callable[[], Awaitable[object]]
 
 _HEAD = head("200 OK", CHUNKED)
 _REST = chunk(FINISH) + END
+_STOP = FINISH.replace(b"data: [DONE]\n\n", b"")  # after which the body has to end
 
 
 class Stream(httpcore.AsyncNetworkStream):
@@ -40,7 +41,7 @@ class Stream(httpcore.AsyncNetworkStream):
         self.is_closed = False
         self._pieces = list(pieces)
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+    async def read(self, max_bytes: int, *args: object, **options: object) -> bytes:
         self.reads += 1
         await trio.lowlevel.checkpoint()
         if not self._pieces:
@@ -51,7 +52,7 @@ class Stream(httpcore.AsyncNetworkStream):
         assert len(piece) <= max_bytes
         return piece
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+    async def write(self, buffer: bytes, *args: object, **options: object) -> None:
         await trio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:
@@ -159,61 +160,61 @@ async def answer(
         yield opened
 
 
-async def test_the_chunks_of_one_read_come_together() -> None:
-    pieces = [b"".join(chunk(delta(text)) for text in texts) for texts in ("abc", "d", "ef")]
-    async with answer(*pieces, _REST) as opened:
-        assert [await opened.texts() for _ in pieces] == [["a", "b", "c"], ["d"], ["e", "f"]]
+def chunks(texts: str) -> bytes:
+    return b"".join(chunk(delta(text)) for text in texts)
+
+
+async def test_a_chunk_that_is_read_comes_at_once_and_those_that_are_there_come_together() -> None:
+    async with answer(chunks("abc"), chunks("d"), chunks("efgh"), _REST) as opened:
+        assert [await opened.texts() for _ in range(5)] == [["a"], ["b", "c"], ["d"], ["e"], ["f", "g", "h"]]
         assert isinstance((await opened.receive())[-1], StreamDone)
         assert await opened.receive() == []
 
 
 async def test_nothing_is_read_that_was_not_asked_for() -> None:
-    async with answer(chunk(delta("a")) + chunk(delta("b")), chunk(delta("c")), chunk(delta("d"))) as opened:
+    async with answer(*[chunks("abc")] * 3) as opened:
         for reads in (2, 3, 4):
-            await opened.texts()
-            assert opened.stream.reads == reads
+            for texts in (["a"], ["b", "c"]):
+                assert await opened.texts() == texts
+                assert opened.stream.reads == reads
 
 
 async def test_no_chunk_waits_for_one_that_is_on_its_way() -> None:
-    second = chunk(delta("b"))
-    async with answer(chunk(delta("a")) + second[:9], second[9:]) as opened:
-        assert await opened.texts() == ["a"]
-        assert await opened.texts() == ["b"]
+    second = chunk(delta("c"))
+    async with answer(chunks("ab") + second[:9], second[9:]) as opened:
+        assert [await opened.texts() for _ in range(3)] == [["a"], ["b"], ["c"]]
+
+
+async def test_no_chunk_waits_for_the_network_where_the_client_waits_for_something_else_too() -> None:
+    async with answer(*[chunks("abc")] * 3, between=trio.lowlevel.checkpoint) as opened:
+        for reads in (2, 3, 4):
+            for texts in (["a"], ["b", "c"]):
+                assert await opened.texts() == texts
+                assert opened.stream.reads == reads
 
 
 async def test_chunks_that_are_there_in_great_number_are_taken_in_portions() -> None:
-    stream = Stream([_HEAD, chunk(delta("first")), chunk(delta("x")) * 3 * _MOST_CHUNKS, _REST])
-    async with answer(stream=stream) as opened:
-        assert await opened.texts() == ["first"]
+    async with answer(chunks("x" * (3 * _MOST_CHUNKS + 1)), _REST) as opened:
         portions = []
         while received := await opened.texts():
             portions.append(len(received))
 
-    assert portions == [_MOST_CHUNKS] * 3
-
-
-async def test_no_chunk_waits_for_the_network_where_the_client_waits_for_something_else_too() -> None:
-    two = chunk(delta("a")) + chunk(delta("b"))
-    async with answer(two, two, two, between=trio.lowlevel.checkpoint) as opened:
-        for reads in (2, 3, 4):
-            assert await opened.texts() == ["a", "b"]
-            assert opened.stream.reads == reads
+    assert portions == [1] + [_MOST_CHUNKS] * 3
 
 
 async def test_what_arrived_before_a_failure_comes_before_it() -> None:
-    good = chunk(delta("a")) + chunk(delta("b"))
-    async with answer(good + b"this is no chunk\r\n") as opened:
-        assert await opened.texts() == ["a", "b"]
+    async with answer(chunks("abc") + b"this is no chunk\r\n") as opened:
+        assert [await opened.texts() for _ in range(2)] == [["a"], ["b", "c"]]
         [*_, last] = await opened.receive()
 
     assert isinstance(last, StreamError)
     assert last.message is not None
-    assert last.message.text == "ab"
+    assert last.message.text == "abc"
     assert (last.message.error_message or "").startswith("Connection error: ")
 
 
 async def test_a_connection_that_breaks_while_it_is_read_ends_the_answer() -> None:
-    async with answer(chunk(delta("a")), httpcore.ReadError("reset")) as opened:
+    async with answer(chunks("a"), httpcore.ReadError("reset")) as opened:
         assert await opened.texts() == ["a"]
         [*_, last] = await opened.receive()
 
@@ -222,7 +223,7 @@ async def test_a_connection_that_breaks_while_it_is_read_ends_the_answer() -> No
 
 @pytest.mark.parametrize("taken", range(4))
 async def test_an_answer_that_is_closed_early_leaves_nothing_behind(taken: int) -> None:
-    pieces = [chunk(delta("a")) * 3] * 5
+    pieces = [chunks("abc")] * 5
     async with answer(*pieces) as opened:
         for _ in range(taken):
             await opened.receive()
@@ -232,7 +233,7 @@ async def test_an_answer_that_is_closed_early_leaves_nothing_behind(taken: int) 
 
 
 async def test_cancellation_takes_a_read_apart_that_has_begun(autojump_clock: trio.testing.MockClock) -> None:
-    stream = Stream([_HEAD, chunk(delta("a"))])
+    stream = Stream([_HEAD, chunks("a")])
     with trio.move_on_after(1) as scope:
         async with answer(stream=stream) as opened:
             assert await opened.texts() == ["a"]
@@ -244,7 +245,7 @@ async def test_cancellation_takes_a_read_apart_that_has_begun(autojump_clock: tr
 
 
 async def test_a_connection_is_used_again_after_a_whole_answer() -> None:
-    response = [_HEAD, chunk(delta("a")) + chunk(delta("b")), _REST]
+    response = [_HEAD, chunks("abc"), _REST]
     stream = Stream(response * 3)
     async with (
         httpx.AsyncClient(transport=Transport(stream, {})) as http_client,
@@ -253,11 +254,11 @@ async def test_a_connection_is_used_again_after_a_whole_answer() -> None:
         for _ in range(3):
             async with client(model_at("http://nowhere.invalid"), CONTEXT, OPTIONS) as events:
                 opened = Answer(events, stream)
-                texts = [await opened.texts() for _ in range(2)]
-                assert texts == [[], ["a", "b"]]
+                texts = [await opened.texts() for _ in range(3)]
+                assert texts == [[], ["a"], ["b", "c"]]
                 while await opened.receive():
                     pass
-                assert "read" not in vars(stream), "nothing is left where the next answer may begin"
+            assert "read" not in vars(stream)
 
     assert stream.reads == 9
 
@@ -273,21 +274,26 @@ async def test_a_connection_is_used_again_after_a_whole_answer() -> None:
     ],
 )
 async def test_a_client_that_does_not_tell_its_connection_is_read_chunk_by_chunk(changes: dict[str, Any]) -> None:
-    async with answer(chunk(delta("a")) + chunk(delta("b")), _REST, **changes) as opened:
-        assert [await opened.texts() for _ in range(3)] == [["a"], ["b"], []]
+    async with answer(chunks("abc"), _REST, **changes) as opened:
+        assert [await opened.texts() for _ in range(4)] == [["a"], ["b"], ["c"], []]
         assert vars(opened.stream).keys() == vars(Stream([])).keys()
 
 
-async def test_a_connection_is_as_it_was_when_its_body_is_over() -> None:
-    finish = FINISH.replace(b"data: [DONE]\n\n", b"")
-    async with answer(chunk(delta("a")) + chunk(finish), END) as opened:
-        while await opened.receive():
-            pass
+@pytest.mark.parametrize(
+    ("pieces", "receives"),
+    [((chunks("a") + chunk(_STOP), END), 2), ((chunks("ab") + chunk(_STOP) + END,), 2)],
+    ids=["read for itself", "there already"],
+)
+async def test_a_connection_is_as_it_was_when_its_body_is_over(pieces: tuple[bytes, ...], receives: int) -> None:
+    async with answer(*pieces) as opened:
+        for _ in range(receives):
+            assert "read" in vars(opened.stream)
+            assert await opened.receive()
         assert "read" not in vars(opened.stream), "the next answer may come over it already"
 
 
 async def test_the_end_of_a_body_may_wait_for_something_else_and_read_more() -> None:
-    stream = Stream([_HEAD, chunk(delta("a")), _REST, b"after it"])
+    stream = Stream([_HEAD, chunks("a") + _REST, b"after it"])
 
     async def end() -> None:
         await trio.lowlevel.checkpoint()
@@ -297,7 +303,7 @@ async def test_the_end_of_a_body_may_wait_for_something_else_and_read_more() -> 
         assert await opened.texts() == ["a"]
         assert isinstance((await opened.receive())[-1], StreamDone)
 
-    assert stream.reads == 4
+    assert stream.reads == 3
 
 
 async def test_cancellation_reaches_what_the_end_of_a_body_waits_for(autojump_clock: trio.testing.MockClock) -> None:
@@ -311,7 +317,7 @@ async def test_cancellation_reaches_what_the_end_of_a_body_waits_for(autojump_cl
             raise
 
     with trio.move_on_after(1) as scope:
-        async with answer(chunk(delta("a")), _REST, end=end) as opened:
+        async with answer(chunks("a") + _REST, end=end) as opened:
             assert await opened.texts() == ["a"]
             await opened.receive()
 
@@ -358,8 +364,8 @@ def listen_to(stream: Stream) -> list[int]:
     """Keep the sizes of all that is read, in the way that a tool for debugging might."""
     read, sizes = stream.read, []
 
-    async def listen(max_bytes: int, timeout: float | None = None) -> bytes:
-        data = await read(max_bytes, timeout)
+    async def listen(max_bytes: int, *args: object, **options: object) -> bytes:
+        data = await read(max_bytes, *args, **options)
         sizes.append(len(data))
         return data
 
@@ -368,22 +374,22 @@ def listen_to(stream: Stream) -> list[int]:
 
 
 async def test_a_connection_that_somebody_else_listens_to_is_left_alone() -> None:
-    pieces = [_HEAD, chunk(delta("a")) + chunk(delta("b")), _REST]
+    pieces = [_HEAD, chunks("abc"), _REST]
     stream = Stream(pieces)
     sizes = listen_to(stream)
     listener = stream.read
     async with answer(stream=stream) as opened:
-        assert [await opened.texts() for _ in range(3)] == [["a"], ["b"], []]
+        assert [await opened.texts() for _ in range(4)] == [["a"], ["b"], ["c"], []]
 
     assert stream.read is listener
     assert sizes == [len(piece) for piece in pieces]
 
 
 async def test_who_begins_to_listen_to_a_connection_meanwhile_goes_on() -> None:
-    async with answer(chunk(delta("a")) + chunk(delta("b")), _REST) as opened:
+    async with answer(chunks("abc"), _REST) as opened:
         sizes = listen_to(opened.stream)
         listener = opened.stream.read
-        assert [await opened.texts() for _ in range(2)] == [["a", "b"], []]
+        assert [await opened.texts() for _ in range(3)] == [["a"], ["b", "c"], []]
 
     assert opened.stream.read is listener
     assert len(sizes) == 2

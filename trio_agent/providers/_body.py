@@ -1,10 +1,10 @@
-"""The body of a response: its chunks as they arrive, with those together that one read of the network brought.
+"""The body of a response: its chunks as they arrive, and together those that are there already.
 
 A server that writes an event at a time also makes an HTTP chunk of each, and ``httpx`` gives the chunks out one by one.
 Turning from its code to ours and back for each costs more than decoding does, so a process that has fallen behind its
-servers pays twice. What has been read from the network already can be taken at once; but where a read of the network
-begins, the client does not tell. ``_NetworkRead`` finds out, and stops there: nothing is ever read that was not asked
-for, and no chunk waits for another one that is still on its way.
+servers pays twice. A chunk that came without a read of the network has others behind it, perhaps, and all of them can
+be taken at once; but where the next read begins, the client does not tell. ``_NetworkRead`` finds out, and stops there:
+nothing is ever read that was not asked for, and no chunk waits for another one that is still on its way.
 
 An iterator over a body is a chain of generators, deep inside the client, and each of them that is left suspended is
 collected with a warning and closes its part of the connection at some later time. So a chain is always run to its end;
@@ -46,7 +46,7 @@ class Body:
         self._failure: Exception | None = None
 
     async def receive_some(self) -> bytes:
-        """Wait for more of the body. Returns what one read of the network brings; empty after the last.
+        """Wait for more of the body. Returns a chunk that had to be read, or all that are there; empty after the last.
 
         Raises:
             Exception: that of the client, after all that had arrived before it was returned.
@@ -56,15 +56,16 @@ class Body:
                 raise self._failure
             finally:
                 self._failure = None  # its traceback leads back to here
-        step, self._standing = self._standing, None
+        network, step = self._network, self._standing
+        reads = 0 if network is None else network.reads
+        self._standing = None
         try:
             while not (chunk := await _rest(step or self._next())):
                 step = None
         except StopAsyncIteration:
             self._let_go()
             return b""
-        network = self._network
-        if network is None or not network.was_used:
+        if network is None or not reads or reads != network.reads:
             return chunk
         chunks = [chunk]
         await self._take_what_is_there(chunks, network)
@@ -74,11 +75,10 @@ class Body:
         return anext(self._chunks).__await__()
 
     async def _take_what_is_there(self, chunks: list[bytes], network: _NetworkRead) -> None:
-        source = self._chunks
         network.stands = True
         try:
             while len(chunks) < _MOST_CHUNKS:
-                step = anext(source).__await__()
+                step = self._next()
                 try:
                     trap = step.send(None)
                     if trap is _STANDS:
@@ -153,22 +153,22 @@ class _NetworkRead:
     Attributes:
         stands: whether a read is to stop before it begins. Only true while a step is run by hand, for whose eyes the
             trap is.
-        was_used: whether the body comes through here. Until this has been seen, nothing is known of the client.
+        reads: that have begun. Until there was one, nobody knows whether the body comes through here.
     """
 
-    __slots__ = ("_read", "_stream", "stands", "was_used")
+    __slots__ = ("_read", "_stream", "reads", "stands")
 
     def __init__(self, stream: _NetworkStream) -> None:
         self._stream = stream
         self._read = stream.read
+        self.reads = 0
         self.stands = False
-        self.was_used = False
         stream.read = self
 
     async def __call__(self, *args: object, **kwargs: object) -> bytes:
-        self.was_used = True
         if self.stands:
             await _stand()
+        self.reads += 1
         return await self._read(*args, **kwargs)
 
     def remove(self) -> None:
