@@ -35,7 +35,8 @@ class ModelClient(ConnectingStreamFn):
 
     Args:
         http_client: to send with, an ``httpx.AsyncClient`` or one like it; whoever made it closes it. ``None`` makes
-            one for each owner, with an unbounded pool.
+            one for each owner, with an unbounded pool. Where its responses tell their ``network_stream`` over HTTP/1.1,
+            as those of ``httpx`` do, chunks that are in memory already are decoded together.
         api_keys: by provider; the environment gives the others.
         retries: of requests that fail before anything was answered; ``None`` for none.
         limiter: of answers that are open at once, wherever their connections are; may be shared. ``None`` gives each
