@@ -5,6 +5,7 @@ The bytes come from a network of ``httpcore`` that gives one piece a read, throu
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -14,6 +15,8 @@ import httpcore
 import httpx
 import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from trio_agent import AssistantMessageEvent, StreamDone, StreamError, TextDelta
 from trio_agent.providers import ModelClient
@@ -200,6 +203,32 @@ async def test_chunks_that_are_there_in_great_number_are_taken_in_portions() -> 
             portions.append(len(received))
 
     assert portions == [1] + [_MOST_CHUNKS] * 3
+
+
+@settings(deadline=None)
+@given(
+    texts=st.lists(st.text("abc", min_size=1, max_size=20), max_size=50),
+    sizes=st.lists(st.integers(1, 3000), min_size=1, max_size=10),
+)
+def test_however_the_network_cuts_it_an_answer_is_the_same(texts: list[str], sizes: list[int]) -> None:
+    data = b"".join(chunk(delta(text)) for text in texts) + _REST
+    pieces: list[bytes] = []
+    for size in itertools.cycle(sizes):
+        if not data:
+            break
+        pieces.append(data[:size])
+        data = data[size:]
+
+    async def receive() -> list[AssistantMessageEvent]:
+        events: list[AssistantMessageEvent] = []
+        async with answer(*pieces) as opened:
+            while received := await opened.receive():
+                events += received
+        return events
+
+    events = trio.run(receive)
+    assert [event.delta for event in events if isinstance(event, TextDelta)] == texts
+    assert isinstance(events[-1], StreamDone)
 
 
 async def test_what_arrived_before_a_failure_comes_before_it() -> None:
