@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -364,6 +364,17 @@ async def test_what_breaks_after_a_whole_answer_breaks_nothing() -> None:
 async def test_a_bug_of_the_client_is_raised_also_after_a_whole_answer() -> None:
     with pytest.raises(KeyError, match="a bug"):
         async with answer(chunk(FINISH), KeyError("a bug")) as opened:
+            assert isinstance((await opened.receive())[-1], StreamDone)
+
+
+@pytest.mark.parametrize("failure", [KeyError("a bug"), httpcore.ReadError("reset")], ids=repr)
+async def test_a_failure_that_came_with_the_last_chunk_is_not_lost(failure: Exception) -> None:
+    async def end() -> None:
+        raise failure
+
+    with pytest.raises(KeyError, match="a bug") if isinstance(failure, KeyError) else nullcontext():
+        async with answer(chunks("a") + _REST, end=end) as opened:
+            assert await opened.texts() == ["a"]
             assert isinstance((await opened.receive())[-1], StreamDone)
 
 

@@ -51,17 +51,11 @@ class Body:
         Raises:
             Exception: that of the client, after all that had arrived before it was returned.
         """
-        if self._failure is not None:
-            try:
-                raise self._failure
-            finally:
-                self._failure = None  # its traceback leads back to here
-        network, step = self._network, self._standing
+        network = self._network
         reads = 0 if network is None else network.reads
-        self._standing = None
         try:
-            while not (chunk := await _rest(step or self._next())):
-                step = None
+            while not (chunk := await self._receive_chunk()):
+                pass
         except StopAsyncIteration:
             self._let_go()
             return b""
@@ -70,6 +64,15 @@ class Body:
         chunks = [chunk]
         await self._take_what_is_there(chunks, network)
         return b"".join(chunks)
+
+    async def _receive_chunk(self) -> bytes:
+        if self._failure is not None:
+            try:
+                raise self._failure
+            finally:
+                self._failure = None  # its traceback leads back to here
+        step, self._standing = self._standing or self._next(), None
+        return await _rest(step)
 
     def _next(self) -> Step:
         return anext(self._chunks).__await__()
@@ -105,14 +108,12 @@ class Body:
             is_expected: tells a failure of the connection, which breaks nothing any more, from all others.
         """
         self._let_go()
-        step, self._standing = self._standing, None
         with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
             if not seconds:
                 scope.cancel()
             try:
                 while True:
-                    await _rest(step or self._next())
-                    step = None
+                    await self._receive_chunk()
             except StopAsyncIteration:
                 pass
             except Exception as exc:
